@@ -1,0 +1,207 @@
+"""Planning: which parameters to choose for a goal, and what they will find.
+
+For a share, n Var is what `Metric.variance` says, and a string, category or bucket is detected when its estimate
+exceeds z(1 - alpha/candidates) standard errors of noise (Bonferroni); the smallest share found with a wanted power
+follows. The number of devices for a share s is n Var ((z(1 - alpha/candidates) + z(power)) / s)^2.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from hubbub.shared.encode import Bit, Bloom, Bucket, Encoding, OneHot, Rounding
+from hubbub.shared.errors import ParameterError
+from hubbub.shared.kinds import default_cohorts
+from hubbub.shared.metric import Kind  # noqa: TC001  (msgspec reads the annotations)
+from hubbub.shared.response import Response
+from hubbub.shared.wire import MAX_BITS, MAX_COHORTS
+
+ALPHA = 0.05
+"""The chance that anything at all is found where there is nothing."""
+
+POWER = 0.8
+"""The chance that a share just large enough is found."""
+
+DEFAULT_CANDIDATES = 100
+DEFAULT_CATEGORIES = 8
+DEFAULT_BUCKETS = 16
+MAX_CANDIDATES = 10_000_000
+
+_STRING_BITS = 128
+_FEWEST_COHORTS = 8
+_EQUATIONS_PER_CANDIDATE = 4
+"""A string filter is made large enough for four bit counts to each candidate: collisions then cost little."""
+
+
+class Goal(Struct, frozen=True):
+    """What somebody wants to learn, from how many devices and at what price."""
+
+    kind: Kind
+    devices: int
+    report: float
+    lifetime: float
+    candidates: int = DEFAULT_CANDIDATES
+    """How many strings will be asked about."""
+    categories: int = DEFAULT_CATEGORIES
+    low: float = 0.0
+    high: float = 1.0
+    buckets: int = DEFAULT_BUCKETS
+    share: float | None = None
+    """The smallest share that should be found."""
+    error: float | None = None
+    """The standard error that is wanted: a share, or for a mean the unit of the range."""
+
+
+class Outlook(Struct, frozen=True):
+    """What one choice of parameters will find."""
+
+    parameters: dict[str, float]
+    p1: int
+    q1: int
+    p2: int
+    q2: int
+    epsilon_report: float
+    epsilon_lifetime: float
+    variance_per_report: float
+    standard_error: float
+    detectable_share: float | None
+    devices_needed: int | None
+
+
+class Plan(Struct, frozen=True):
+    """The recommended parameters, and RAPPOR's own at the same two epsilons beside them."""
+
+    goal: Goal
+    recommended: Outlook
+    classic: Outlook
+    registry: str
+    """The recommended metric as it would stand in a registry."""
+
+
+def plan(goal: Goal) -> Plan:
+    """Choose parameters for a goal and work out what they will find."""
+    _check(goal)
+    encoding = _best_encoding(goal)
+    plain = Bloom(encoding.bits, 2, encoding.cohorts) if isinstance(encoding, Bloom) else encoding
+    response = Response.least_variance(goal.report, goal.lifetime, encoding.contrasts)
+    return Plan(
+        goal=goal,
+        recommended=_outlook(goal, encoding, response),
+        classic=_outlook(goal, plain, Response.classic(goal.report, goal.lifetime, plain.contrasts)),
+        registry=_registry(goal, encoding),
+    )
+
+
+def _check(goal: Goal) -> None:
+    bounds = (
+        ("devices", goal.devices, 1, 10**12),
+        ("candidates", goal.candidates, 1, MAX_CANDIDATES),
+        ("categories", goal.categories, 2, MAX_BITS),
+        ("buckets", goal.buckets, 2, MAX_BITS),
+    )
+    for name, value, low, high in bounds:
+        if not low <= value <= high:
+            raise ParameterError(f"{name} = {value}; allowed: an integer from {low} to {high}")
+    if not (math.isfinite(goal.low) and math.isfinite(goal.high) and 0 < goal.high - goal.low < math.inf):
+        raise ParameterError(f"range = {goal.low} {goal.high}; allowed: two finite numbers, the first below the second")
+    if goal.share is not None and not 0 < goal.share < 1:
+        raise ParameterError(f"share = {goal.share}; allowed: a number above 0 and below 1")
+    if goal.share is not None and goal.kind == "mean":
+        raise ParameterError("share: a mean has none; allowed: error, in the unit of the range")
+    if goal.error is not None and not 0 < goal.error < math.inf:
+        raise ParameterError(f"error = {goal.error}; allowed: a number above 0")
+
+
+def _best_encoding(goal: Goal) -> Encoding:
+    match goal.kind:
+        case "string":
+            return _string_filter(goal.candidates)
+        case "category":
+            return OneHot(tuple(f"category {number + 1}" for number in range(goal.categories)))
+        case "flag":
+            return Bit()
+        case "mean":
+            return Rounding(goal.low, goal.high)
+        case "histogram":
+            return _histogram(goal)
+
+
+def _string_filter(candidates: int) -> Bloom:
+    """One hash, so that all of epsilon goes into one bit; more cohorts, then more bits, for more candidates."""
+    bits, cohorts = _STRING_BITS, _FEWEST_COHORTS
+    while bits * cohorts < _EQUATIONS_PER_CANDIDATE * candidates and bits < MAX_BITS:
+        if cohorts < MAX_COHORTS:
+            cohorts *= 2
+        else:
+            bits *= 2
+    return Bloom(bits, 1, cohorts)
+
+
+def _histogram(goal: Goal) -> Bucket:
+    """All buckets, or only one, whichever has less noise: one bit may spend the whole epsilon, two must share it."""
+    step = (goal.high - goal.low) / goal.buckets
+    edges = (*(goal.low + step * number for number in range(goal.buckets)), goal.high)
+    choices = [Bucket(edges, sent, default_cohorts(goal.buckets, sent)) for sent in (goal.buckets, 1)]
+    possible = [choice for choice in choices if choice.cohorts * choice.sent >= goal.buckets]
+    return min(possible, key=lambda choice: _noise(goal, choice))
+
+
+def _noise(goal: Goal, encoding: Encoding) -> float:
+    return encoding.variance(Response.least_variance(goal.report, goal.lifetime, encoding.contrasts))
+
+
+def _outlook(goal: Goal, encoding: Encoding, response: Response) -> Outlook:
+    from statistics import NormalDist  # noqa: PLC0415  (slow to import, and needed nowhere else)
+
+    normal = NormalDist()
+    tests = {"string": goal.candidates, "category": goal.categories, "histogram": goal.buckets}.get(goal.kind, 1)
+    strictness = -normal.inv_cdf(ALPHA / tests) + normal.inv_cdf(POWER)
+    variance = encoding.variance(response)
+    needed = [variance * (strictness / goal.share) ** 2] if goal.share is not None else []
+    needed += [variance / goal.error**2] if goal.error is not None else []
+    return Outlook(
+        parameters=_parameters(encoding),
+        p1=response.p1,
+        q1=response.q1,
+        p2=response.p2,
+        q2=response.q2,
+        epsilon_report=response.epsilon(encoding.contrasts, 1),
+        epsilon_lifetime=response.epsilon(encoding.contrasts, math.inf),
+        variance_per_report=variance,
+        standard_error=math.sqrt(variance / goal.devices),
+        detectable_share=None if goal.kind == "mean" else strictness * math.sqrt(variance / goal.devices),
+        devices_needed=math.ceil(max(needed)) if needed else None,
+    )
+
+
+def _parameters(encoding: Encoding) -> dict[str, float]:
+    match encoding:
+        case Bloom():
+            return {"bits": encoding.bits, "hashes": encoding.hashes, "cohorts": encoding.cohorts}
+        case Bucket():
+            return {"buckets": encoding.buckets, "sent": encoding.sent, "cohorts": encoding.cohorts}
+        case Rounding():
+            return {"low": encoding.low, "high": encoding.high}
+        case OneHot():
+            return {"categories": encoding.size}
+        case _:
+            return {}
+
+
+def _registry(goal: Goal, encoding: Encoding) -> str:
+    lines = ["[metrics.NAME]", 'description = "..."', f'kind = "{goal.kind}"', 'every = "day"']
+    match encoding:
+        case Bloom():
+            lines += [f"bits = {encoding.bits}", f"hashes = {encoding.hashes}", f"cohorts = {encoding.cohorts}"]
+            lines += ["lifetime_values = 8"]
+        case OneHot():
+            lines += ["categories = [" + ", ".join(f'"{category}"' for category in encoding.categories) + "]"]
+        case Rounding():
+            lines += [f"low = {encoding.low!r}", f"high = {encoding.high!r}"]
+        case Bucket():
+            lines += ["edges = [" + ", ".join(map(repr, encoding.edges)) + "]", f"sent = {encoding.sent}"]
+            lines += [f"cohorts = {encoding.cohorts}"]
+    lines += [f"privacy = {{ report = {goal.report!r}, lifetime = {goal.lifetime!r} }}"]
+    return "\n".join(lines) + "\n"

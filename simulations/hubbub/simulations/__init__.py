@@ -1,0 +1,3 @@
+"""Whole populations of devices, from scripts."""
+
+__all__: list[str] = []
