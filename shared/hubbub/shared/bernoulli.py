@@ -4,7 +4,8 @@ A vector of bits is a Python integer: bit i of the vector is bit i of the intege
 2^16. Each bit compares a uniform number u of its own, of 16 binary digits, to that integer: the probability drawn is
 the probability stated, to the last digit, and no floating-point number takes part.
 
-One number serves both questions about a bit: it comes out as 1 if u < when_clear, or if it is set and u < when_set.
+Where the two probabilities add up to one, a bit is flipped if u < when_clear. Elsewhere one number serves both
+questions about a bit: it comes out as 1 if u < when_clear, or if it is set and u < when_set.
 
 The numbers arrive as bytes: all the high bytes first, then all the low ones, those of the last bit before those of
 the first. High bytes decide 255 cases of 256 through one table look-up for the whole vector; the others look at their
@@ -30,39 +31,42 @@ Step: TypeAlias = Callable[[int, int, Draw], int]
 
 def random_step(when_set: int, when_clear: int) -> Step:
     """Make the step by which set bits come out as 1 with probability `when_set`, clear ones with `when_clear`."""
-    (edge_set, low_set), (edge_clear, low_clear) = divmod(when_set, 256), divmod(when_clear, 256)
-    spelled_set, spelled_clear = _spelling(edge_set), _spelling(edge_clear)
+    below_set, below_clear = _below(when_set), _below(when_clear)
+    bytes_a_bit = 2 if (when_set | when_clear) & 0xFF else 1
 
-    def of_eight_digits(bits: int, size: int, draw: Draw) -> int:
-        # High bytes become digits, and the digits a number: much faster than bit after bit (benchmarks/bits.py).
-        high = draw(size)
-        return int(high.translate(spelled_clear), 2) | bits & int(high.translate(spelled_set), 2)
+    def symmetric(bits: int, size: int, draw: Draw) -> int:
+        return bits ^ below_clear(draw(bytes_a_bit * size), size)
 
-    def of_sixteen_digits(bits: int, size: int, draw: Draw) -> int:
-        numbers = draw(2 * size)
+    def general(bits: int, size: int, draw: Draw) -> int:
+        numbers = draw(bytes_a_bit * size)
+        return below_clear(numbers, size) | bits & below_set(numbers, size)
+
+    return symmetric if when_set + when_clear == ONE else general
+
+
+def _below(threshold: int) -> Callable[[bytes, int], int]:
+    """Make the function that tells which numbers of a row are below a threshold."""
+    edge, low = divmod(threshold, 256)
+    spelled = _spelling(edge)
+
+    def high_byte_decides(numbers: bytes, size: int) -> int:
+        # Bytes become digits, and the digits a number: much faster than bit after bit (benchmarks/bits.py).
+        return int(numbers[:size].translate(spelled), 2)
+
+    def low_byte_decides_ties(numbers: bytes, size: int) -> int:
         high = numbers[:size]
-        if_set, always = int(high.translate(spelled_set), 2), int(high.translate(spelled_clear), 2)
-        if low_set and edge_set in high:
-            if_set |= _by_low_byte(edge_set, low_set, high, numbers)
-        if low_clear and edge_clear in high:
-            always |= _by_low_byte(edge_clear, low_clear, high, numbers)
-        return always | bits & if_set
+        below = int(high.translate(spelled), 2)
+        place = high.find(edge)
+        while place >= 0:
+            if numbers[size + place] < low:
+                below |= 1 << size - 1 - place
+            place = high.find(edge, place + 1)
+        return below
 
-    return of_sixteen_digits if low_set or low_clear else of_eight_digits
+    return low_byte_decides_ties if low else high_byte_decides
 
 
 @cache
 def _spelling(edge: int) -> bytes:
     """For each high byte the digit 1 or 0 that says whether it alone puts a number below the threshold."""
     return bytes(ord("1") if byte < edge else ord("0") for byte in range(256))
-
-
-def _by_low_byte(edge: int, low: int, high: bytes, numbers: bytes) -> int:
-    """Find the numbers whose high byte is just the threshold's, and their low byte below it."""
-    below, size = 0, len(high)
-    place = high.find(edge)
-    while place >= 0:
-        if numbers[size + place] < low:
-            below |= 1 << size - 1 - place
-        place = high.find(edge, place + 1)
-    return below

@@ -20,7 +20,7 @@ class Declaration:
     """A TOML table that belongs to a metric.
 
     Each reader gives back the value, or a harmless stand-in after noting a problem; `sound` tells which it was. Keys
-    that nobody has read by the time of `finish` are unknown.
+    that nobody has asked for by the time of `finish` are unknown.
     """
 
     def __init__(self, metric: str, table: dict[str, object], problems: list[Problem], within: str = "") -> None:
@@ -28,10 +28,11 @@ class Declaration:
         self._table = table
         self._problems = problems
         self._within = within
-        self._read: set[str] = set()
+        self._asked: set[str] = set()
         self._faulty: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
+        self._asked.add(key)
         return key in self._table
 
     def keys(self) -> KeysView[str]:
@@ -51,9 +52,9 @@ class Declaration:
 
     def finish(self) -> None:
         """Note every key that nobody asked for."""
-        known = ", ".join(sorted(self._read))
+        known = ", ".join(sorted(self._asked))
         for key in self._table:
-            if key not in self._read:
+            if key not in self._asked:
                 self.fault(key, "is not known here", known)
 
     def text(self, key: str, *, required: bool = False) -> str | None:
@@ -76,7 +77,7 @@ class Declaration:
     def integer_or(self, key: str, word: str, low: int, high: int) -> int | None:
         """Read an integer from a range, or a word that stands for None."""
         if self._table.get(key) == word:
-            self._read.add(key)
+            self._asked.add(key)
             return None
         return self.integer(key, low, high)
 
@@ -120,7 +121,7 @@ class Declaration:
         return Declaration(self._metric, inner or {}, self._problems, f"{self._within}{key}.")
 
     def _get(self, key: str, allowed: str, valid: Valid, required: bool) -> Any:
-        self._read.add(key)
+        self._asked.add(key)
         if key not in self._table:
             if required:
                 self.fault(key, "is missing", allowed)

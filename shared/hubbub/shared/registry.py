@@ -133,10 +133,11 @@ def _lifetime_values(declared: Declaration, every: Every, encoding: Encoding | N
     """How many encodings one device may reveal: one if it reports once, else the declared or the natural number."""
     key = "lifetime_values"
     natural = encoding.natural_bound if encoding is not None else None
-    if every == "once":
+    every_is_known = declared.sound("every")
+    if every == "once" and every_is_known:
         return 1
     if key not in declared:
-        if encoding is not None and natural is None:
+        if every_is_known and encoding is not None and natural is None:
             declared.fault(key, "is missing", f'a number, or "{UNLIMITED}": a repeated string metric must decide')
         return natural
     return declared.integer_or(key, UNLIMITED, 1, natural or MAX_LIFETIME_VALUES)

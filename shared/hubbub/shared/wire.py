@@ -10,7 +10,7 @@ sender decides how much memory is taken.
 from __future__ import annotations
 
 import binascii
-import secrets
+import os
 from base64 import urlsafe_b64encode
 from datetime import date  # noqa: TC003  (msgspec reads the annotations)
 from typing import Annotated, Literal, TypeAlias
@@ -40,7 +40,7 @@ _Packed: TypeAlias = Annotated[bytes, Meta(min_length=1, max_length=MAX_BITS // 
 _Base64: TypeAlias = Annotated[str, Meta(min_length=2, max_length=(MAX_BITS // 8 * 4 + 2) // 3)]
 
 
-class _Label(Struct, frozen=True, forbid_unknown_fields=True):
+class _Label(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What a report says about itself, besides its bits."""
 
     metric: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
@@ -49,7 +49,7 @@ class _Label(Struct, frozen=True, forbid_unknown_fields=True):
     cohort: Annotated[int, Meta(ge=0, lt=MAX_COHORTS)]
 
 
-class Report(_Label, frozen=True, forbid_unknown_fields=True):
+class Report(_Label, frozen=True, forbid_unknown_fields=True, gc=False):
     """One metric, one period, one device: the noisy bits, and nothing else of the device but its cohort."""
 
     bits: _Packed
@@ -62,7 +62,7 @@ class Batch(Struct, frozen=True, forbid_unknown_fields=True):
     reports: Annotated[tuple[Report, ...], Meta(max_length=MAX_REPORTS)]
 
 
-class _JsonReport(_Label, frozen=True, forbid_unknown_fields=True):
+class _JsonReport(_Label, frozen=True, forbid_unknown_fields=True, gc=False):
     bits: _Base64
 
 
@@ -77,7 +77,7 @@ _decode_msgpack = msgspec.msgpack.Decoder(Batch).decode
 
 def new_batch_id() -> str:
     """Draw an id that no other batch will ever have."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def encode_batch(batch: Batch, media_type: MediaType = JSON) -> bytes:

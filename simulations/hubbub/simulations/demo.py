@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from importlib.resources import files
@@ -58,7 +59,7 @@ def demo(devices: int, seed: int, as_json: bool, exit_: bool) -> None:  # noqa: 
     registry = Registry.parse(files("hubbub.simulations").joinpath("demo.toml").read_text("utf-8"), source="demo.toml")
     people = list(_people(devices, random.Random(seed)))
     reports = {name: _Reports(metric) for name, metric in registry.items()}
-    with click.progressbar(people, label=f"{devices:,} devices report", file=click.get_text_stream("stderr")) as crowd:
+    with click.progressbar(people, label=f"{devices:,} devices report", file=sys.stderr) as crowd:
         for values in crowd:
             secret = Secret.generate()
             for name, value in values.items():
@@ -67,7 +68,7 @@ def demo(devices: int, seed: int, as_json: bool, exit_: bool) -> None:  # noqa: 
         name: estimate(metric, reports[name], [values[name] for values in people]) for name, metric in registry.items()
     }
     if as_json:
-        click.echo(msgspec.json.encode(results))
+        click.echo(msgspec.json.encode(results, enc_hook=float))
         return
     for name, metric in registry.items():
         _show(metric, results[name])

@@ -1,0 +1,35 @@
+# Everything here makes its own virtual environment in .venv; only python3 (3.11 or newer) and make are needed.
+
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: .venv/ready  ## a crowd of devices, and what is learnt from it; ARGS="--devices 100000"
+	$(BIN)/hubbub demo $(ARGS)
+
+test: lint  ## everything that has to be green
+	$(BIN)/pytest -m "not slow" --cov $(ARGS)
+
+test-slow: .venv/ready  ## the longer proofs
+	$(BIN)/pytest -m slow $(ARGS)
+
+lint: .venv/ready  ## style, types and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/ready  ## ratios, side by side in one run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf .venv
+
+.venv/ready: pyproject.toml Makefile
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubbub needs Python 3.11 or newer: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[collector]" --group dev
+	touch $@
