@@ -1,0 +1,253 @@
+"""The documentation is true: links lead somewhere, examples run, and tables say what the code says."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from hubbub.shared import Registry, RegistryError, decode_batch
+from hubbub.shared.command_line import hubbub
+from hubbub.shared.encode.rounding import GRID
+from hubbub.shared.kinds import EVEN_ENOUGH
+from hubbub.shared.metric import COMBINE, KINDS
+from hubbub.shared.planning import ALPHA, POWER
+from hubbub.shared.privacy import Promise
+from hubbub.shared.promise import forms_of
+from hubbub.shared.registry import DEFAULT_COMBINE, DEFAULT_VERSION
+from hubbub.shared.response import MAX_EPSILON
+from hubbub.shared.text import MAX_TEXT_BYTES
+from hubbub.shared.wire import MAX_BATCH_BYTES, MAX_BITS, MAX_COHORTS, MAX_NAME, MAX_REPORTS, MAX_VERSION
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page(name), re.MULTILINE | re.DOTALL)
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of all Markdown tables of a text, without heads."""
+    found = []
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        found += [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    return found
+
+
+def code_words(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+        if not target.startswith("https://"):
+            assert (path.parent / target).exists(), target
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen: set[Path] = set()
+    todo = [ROOT / "README.md"]
+    while todo:
+        path = todo.pop()
+        if path in seen or path.suffix != ".md":
+            continue
+        seen.add(path)
+        links = re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8"))
+        todo += [(path.parent / target).resolve() for target in links]
+    assert set(ROOT.glob("docs/**/*.md")) - seen <= {ROOT / "docs/README.md"}  # the same index, for the folder itself
+
+
+def test_registries_in_the_docs_are_good() -> None:
+    for name in ("README.md", "docs/registry.md"):
+        for block in blocks(name, "toml"):
+            Registry.parse(block)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/app-developer.md"])
+def test_python_in_the_docs_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [registry] = blocks("docs/registry.md", "toml")
+    (tmp_path / "metrics.toml").write_text(registry)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    examples = blocks(name, "python")
+    assert examples
+    for example in examples:
+        exec(compile(example, name, "exec"), names)
+    assert "report" in names
+
+
+def test_what_an_example_says_it_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [registry] = blocks("docs/registry.md", "toml")
+    (tmp_path / "metrics.toml").write_text(registry)
+    example = "\n".join(blocks("docs/app-developer.md", "python")).replace(
+        "metrics.toml", str(tmp_path / "metrics.toml")
+    )
+    exec(compile(example, "docs/app-developer.md", "exec"), {})
+    [promised] = re.findall(r"print\(error\)  # (.*)", example)
+    assert capsys.readouterr().out.strip() == promised
+
+
+def test_the_batch_in_the_docs_is_good() -> None:
+    [block] = blocks("docs/design/wire.md", "json")
+    [report] = decode_batch(block.encode()).reports
+    assert len(report.bits) == 16
+
+
+MINIMAL = {
+    "string": "bits = 8\nhashes = 1\ncohorts = 1\nlifetime_values = 1",
+    "category": 'categories = ["a", "b"]',
+    "flag": "",
+    "mean": "low = 0\nhigh = 1",
+    "histogram": "edges = [0, 1, 2]\nsent = 2",
+}
+
+
+def known_keys(kind: str) -> set[str]:
+    """The keys that the registry itself says it knows for a kind."""
+    text = f'[metrics.m]\ndescription = "m"\nkind = "{kind}"\nevery = "day"\nnonsense = 1\n{MINIMAL[kind]}\n'
+    with pytest.raises(RegistryError) as caught:
+        Registry.parse(text + "privacy = { report = 1, lifetime = 2 }")
+    [problem] = caught.value.problems
+    return set(problem.allowed.split(", "))
+
+
+def test_every_registry_key_is_documented_and_no_other() -> None:
+    text = page("docs/registry.md")
+    common, of_kinds, *_ = text.split("\n## Keys of ")[1:]
+    documented = {kind: {code_words(row[0])[0] for row in rows(common)} for kind in KINDS}
+    for row in rows(of_kinds.split("\n## Privacy")[0]):
+        for kind in code_words(row[0]):
+            documented[kind].update(code_words(row[1]))  # type: ignore[index]
+    assert documented == {kind: known_keys(kind) for kind in KINDS}
+
+
+def test_every_form_of_privacy_is_documented_and_no_other() -> None:
+    documented = set()
+    for form, kinds, every, _ in rows(page("docs/registry.md").split("\n## Privacy")[1]):
+        keys = tuple(code_words(form)[0].strip("{ }").split(", "))
+        for kind in KINDS if kinds == "all" else code_words(kinds):
+            for each in ("once", "day", "week") if every == "any" else code_words(every):
+                documented.add((kind, each, keys))
+    known = {
+        (kind, every, form) for kind in KINDS for every in ("once", "day", "week") for form in forms_of(kind, every)
+    }
+    assert documented == known
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("docs/registry.md", f"| an integer from 1 | {DEFAULT_VERSION} |"),
+        ("docs/registry.md", f"| `{DEFAULT_COMBINE}` |"),
+        ("docs/registry.md", ", ".join(f"`{word}`" for word in COMBINE[:-1]) + f" or `{COMBINE[-1]}`"),
+        ("docs/registry.md", f"1 to {MAX_BITS}"),
+        ("docs/registry.md", f"3 to {MAX_BITS + 1} numbers"),
+        ("docs/registry.md", f"a power of two from 1 to {MAX_COHORTS}"),
+        ("docs/registry.md", f"each at least {EVEN_ENOUGH} times"),
+        ("docs/registry.md", f"at most {MAX_EPSILON:g}"),
+        ("docs/registry.md", f"1 to {MAX_NAME} of"),
+        ("docs/app-developer.md", f"1 to {MAX_TEXT_BYTES} bytes"),
+        ("docs/decisions/values.md", f"{MAX_TEXT_BYTES} bytes"),
+        ("docs/decisions/rounding-adds-noise.md", f"above {MAX_EPSILON:g}"),
+        ("docs/design/encoding.md", f"longer than {MAX_TEXT_BYTES} bytes"),
+        ("docs/design/encoding.md", f"M = 2^{GRID.bit_length() - 1}"),
+        ("docs/design/wire.md", f"at most {MAX_REPORTS:,}"),
+        ("docs/design/wire.md", f"at most {MAX_BATCH_BYTES:,} bytes"),
+        ("docs/design/wire.md", f"1 to {MAX_VERSION}"),
+        ("docs/design/wire.md", f"0 to {MAX_COHORTS - 1}"),
+        ("docs/design/wire.md", f"1 to {MAX_BITS // 8} bytes"),
+        ("docs/operator.md", f"{MAX_BATCH_BYTES:,} bytes and {MAX_REPORTS:,} reports"),
+        ("docs/command-line.md", f"{POWER:.0%}".replace("%", " %") + " power"),
+        ("docs/command-line.md", f"a chance of {ALPHA:.0%}".replace("%", " %")),
+    ],
+)
+def test_numbers_in_the_docs_are_those_of_the_code(name: str, words: str) -> None:
+    assert words in page(name)
+
+
+def leaves(command: click.Command, path: str = "hubbub") -> dict[str, click.Command]:
+    if not isinstance(command, click.Group):
+        return {path: command}
+    found: dict[str, click.Command] = {}
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        assert inner is not None
+        found |= leaves(inner, f"{path} {name}")
+    return found
+
+
+def test_every_command_and_option_is_documented_with_its_default_and_no_other() -> None:
+    sections = re.split(r"^## ", page("docs/command-line.md"), flags=re.MULTILINE)[1:]
+    documented = {}
+    for section in sections:
+        head, _, body = section.partition("\n")
+        name = " ".join(word for word in head.split() if not word.isupper())
+        documented[name] = {code_words(row[0])[0]: row[2] for row in rows(body)} or dict.fromkeys(
+            re.findall(r"`(--[a-z-]+)`", body), ""
+        )
+    commands = leaves(hubbub)
+    assert set(documented) == set(commands)
+    for name, command in commands.items():
+        options = {option.opts[0]: option for option in command.params if isinstance(option, click.Option)}
+        assert set(documented[name]) == set(options), name
+        for option, told in documented[name].items():
+            default = options[option].default
+            if options[option].required:
+                assert told == "required"
+            elif isinstance(default, tuple):
+                assert told == " ".join(f"{number:g}" for number in default)
+            elif isinstance(default, (int, float)) and not isinstance(default, bool):
+                assert told == f"{default:g}", option
+
+
+def test_fields_of_privacy_json_are_documented() -> None:
+    words = set(code_words(page("docs/command-line.md")))
+    assert {field for field in Promise.__struct_fields__ if not field.endswith("_exact")} <= words
+
+
+def test_every_dependency_has_its_reason_and_no_other() -> None:
+    project = tomllib.loads(page("pyproject.toml"))
+    requirements = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    for group in (project["project"]["optional-dependencies"], project["dependency-groups"]):
+        for listed in group.values():
+            requirements += listed
+    declared = {re.split(r"[\[<>=]", requirement)[0] for requirement in requirements} - {"hubbub"}
+    told = [name for row in rows(page("docs/decisions/dependencies.md")) for name in row[0].split(", ")]
+    assert sorted(told) == sorted(declared)
+
+
+def test_every_decision_is_listed() -> None:
+    listed = set(re.findall(r"\]\(([^)]+)\)", page("docs/decisions/README.md")))
+    assert listed == {path.name for path in ROOT.glob("docs/decisions/*.md")} - {"README.md"}
+
+
+def test_tests_and_targets_that_are_named_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", page("Makefile"), re.MULTILINE))
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        for named in re.findall(r"`(tests/[^`]+\.py|shared/vectors[^`]*|benchmarks/[^`]+\.py)`", text):
+            assert (ROOT / named).exists(), named
+        assert set(re.findall(r"(?:`|^    )make ([a-z-]+)", text, re.MULTILINE)) <= targets
+        for test in re.findall(r"`(test_\w+)`", text):
+            assert any(f"def {test}(" in file.read_text() for file in ROOT.glob("tests/**/*.py")), test
+
+
+def test_changelog_has_the_headings_it_promises() -> None:
+    text = page("CHANGELOG.md")
+    assert "\n## [Unreleased]\n" in text
+    assert set(re.findall(r"^### (.*)$", text, re.MULTILINE)) <= {
+        "Added",
+        "Changed",
+        "Deprecated",
+        "Removed",
+        "Fixed",
+        "Security",
+    }
