@@ -1,5 +1,6 @@
 """`privatize` is the mechanism it claims to be. Its randomness is the operating system's, so each statistical test
-states its false-alarm probability: a p-value below FALSE_ALARM fails, which happens once in ten million runs."""
+states its false-alarm probability: a p-value below FALSE_ALARM fails. Normal approximations to sums over at least
+4,000 devices may make that a few times as likely as it says, and less than once in a million runs all the same."""
 
 import datetime
 import math
@@ -50,12 +51,13 @@ def assert_uncorrelated(one: Floats, other: Floats | None = None) -> None:
     """All correlations between columns of one and columns of other, or between pairs of columns of one."""
     products = one.T @ (one if other is None else other) / math.sqrt(len(one))
     squares = products[np.triu_indices(len(products), 1)] ** 2 if other is None else products.ravel() ** 2
-    # The squares are only nearly chi-square and nearly independent: a tenth is added to their spread for that.
-    expected, spread = squares.size, math.sqrt(2 * squares.size) * 1.1
-    z = 5.4  # beyond which a normal number falls with chance 7e-8, both sides together
-    # A chi-square is skewed to the right by 2.8/sqrt(degrees): with few of them its own quantile is the larger bound.
-    upper = max(expected + z * spread, float(chi2.isf(FALSE_ALARM, squares.size)) * 1.1)
-    assert squares.sum() < upper
+    # The squares are not quite chi-square nor quite independent: with kurtosis K of the scores (2.3 at a probability
+    # of 1/4, 6.5 at 0.12, and no rarer bits are tested here) and n = 10,000 devices, they have a variance of 2 + K^2/n,
+    # and two that share a column a covariance of K/n. For 128 columns that adds 2 % to the standard deviation of the
+    # sum; a tenth is allowed for.
+    degrees = squares.size
+    limit = degrees + 1.1 * (float(chi2.isf(FALSE_ALARM, degrees)) - degrees)
+    assert squares.sum() < limit
 
 
 def encoded_bits(metric: Metric, value: object, secrets: list[Secret]) -> tuple[list[int], Floats]:
@@ -84,7 +86,7 @@ def devices(number: int) -> list[Secret]:
     return [Secret.generate() for _ in range(number)]
 
 
-@pytest.mark.parametrize("number", [20_000, pytest.param(400_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [20_000, pytest.param(200_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", list(VALUES))
 def test_bits_have_the_stated_probabilities_and_are_independent(name: str, number: int) -> None:
     metric, value, secrets = example()[name], VALUES[name], devices(number)
@@ -134,7 +136,7 @@ def test_reports_of_one_value_share_their_permanent_bits_and_nothing_else() -> N
 
 
 def test_permanent_bits_of_two_values_are_independent() -> None:
-    metric, secrets = example()["homepage"], devices(10_000)
+    metric, secrets = example()["homepage_classic"], devices(10_000)
     one, other = (permanent_scores(metric, value, secrets) for value in ("example.org", "example.com"))
     # Where the two strings fall on the same bit of a cohort they are one value: such devices are left out.
     encoded = [encoded_bits(metric, value, secrets)[0] for value in ("example.org", "example.com")]

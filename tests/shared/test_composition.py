@@ -39,7 +39,7 @@ def test_exact_delta_equals_enumeration_of_randomised_response(epsilon: float, c
         assert exact_delta(epsilon, count, total) == pytest.approx(delta, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(epsilon=st.floats(0.01, 3), count=st.integers(1, 400), delta=st.floats(1e-12, 1e-2))
 def test_no_bound_is_below_the_exact_one(epsilon: float, count: int, delta: float) -> None:
     composed = compose([epsilon] * count, delta)

@@ -126,6 +126,8 @@ def test_one_hot_sets_the_bit_of_the_category() -> None:
     assert [one_hot.encode(value, 0, 0) for value in ("light", "dark", "cafe\u0301")] == [1, 2, 4]
     with pytest.raises(ValueRefusedError, match="allowed: light, dark, café"):
         one_hot.encode("blue", 0, 0)
+    with pytest.raises(ValueRefusedError, match=r"allowed: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 90 more$"):
+        OneHot(tuple(f"c{number}" for number in range(100))).encode("blue", 0, 0)
 
 
 def test_bit_takes_truth_values_only() -> None:

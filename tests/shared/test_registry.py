@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import datetime
+import pickle
 import string
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hubbub.client import privatize
 from hubbub.shared import HubbubError, Metric, Registry, RegistryError, UnknownMetricError
 from hubbub.shared.encode import Bit, Bloom, Bucket, OneHot, Rounding
 from hubbub.shared.response import Response
@@ -133,6 +135,7 @@ def test_every_form_of_privacy(kind: str, every: str, privacy: str) -> None:
         ("category", {"categories": '["a", 2]'}, "categories", "strings"),
         ("category", {"categories": '"ab"'}, "categories", "a list"),
         ("category", {"lifetime_values": "3"}, "lifetime_values", "from 1 to 2"),
+        ("flag", {"lifetime_values": '"unlimited"'}, "lifetime_values", "from 1 to 2"),
         ("flag", {"bits": "1"}, "bits", "not known here"),
         ("flag", {"privacy": "{ epsilon = 1 }"}, "privacy", 'every = "day"'),
         ("mean", {"low": "10"}, "high", "above low"),
@@ -255,6 +258,13 @@ def test_metrics_cannot_be_changed() -> None:
         example()["homepage"] = metric  # type: ignore[index]
 
 
+def test_registries_travel_to_other_processes() -> None:
+    again = pickle.loads(pickle.dumps(example()))
+    assert again == example()
+    assert again.text == example().text
+    assert privatize(again["language"], "eo", bytes(32)).bits == privatize(example()["language"], "eo", bytes(32)).bits
+
+
 class TestFingerprint:
     def test_is_the_same_for_ever(self) -> None:
         """A change of these lines refuses to start every collector that has stored them: raise the version instead."""
@@ -329,7 +339,7 @@ def parse_or_refuse(text: str) -> None:
     assert all(isinstance(metric, Metric) for metric in registry.values())
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(toml_tables)
 def test_random_toml_gives_a_registry_or_our_error(tables: dict[str, dict[str, str]]) -> None:
     lines = []
@@ -338,13 +348,13 @@ def test_random_toml_gives_a_registry_or_our_error(tables: dict[str, dict[str, s
     parse_or_refuse("\n".join(lines))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text())
 def test_random_text_gives_a_registry_or_our_error(text: str) -> None:
     parse_or_refuse(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(contents=st.binary())
 def test_random_bytes_give_a_registry_or_our_error(contents: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "random.toml"
@@ -353,7 +363,7 @@ def test_random_bytes_give_a_registry_or_our_error(contents: bytes, tmp_path_fac
         Registry.load(path)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(kind=st.sampled_from(sorted(ALL)), key=toml_keys, value=toml_values)
 def test_one_random_key_in_a_good_metric_gives_a_registry_or_our_error(kind: str, key: str, value: str) -> None:
     lines = [f"{name} = {good}" for name, good in ({"description": '"it"'} | ALL[kind] | {key: value}).items()]

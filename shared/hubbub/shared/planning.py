@@ -29,6 +29,7 @@ DEFAULT_CATEGORIES = 8
 DEFAULT_BUCKETS = 16
 MAX_CANDIDATES = 10_000_000
 
+_LIFETIME_VALUES = 8
 _STRING_BITS = 128
 _FEWEST_COHORTS = 8
 _EQUATIONS_PER_CANDIDATE = 4
@@ -195,7 +196,7 @@ def _registry(goal: Goal, encoding: Encoding) -> str:
     match encoding:
         case Bloom():
             lines += [f"bits = {encoding.bits}", f"hashes = {encoding.hashes}", f"cohorts = {encoding.cohorts}"]
-            lines += ["lifetime_values = 8"]
+            lines += [f"lifetime_values = {_LIFETIME_VALUES}"]
         case OneHot():
             lines += ["categories = [" + ", ".join(f'"{category}"' for category in encoding.categories) + "]"]
         case Rounding():

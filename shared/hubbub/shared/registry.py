@@ -140,4 +140,6 @@ def _lifetime_values(declared: Declaration, every: Every, encoding: Encoding | N
         if every_is_known and encoding is not None and natural is None:
             declared.fault(key, "is missing", f'a number, or "{UNLIMITED}": a repeated string metric must decide')
         return natural
-    return declared.integer_or(key, UNLIMITED, 1, natural or MAX_LIFETIME_VALUES)
+    if natural is not None:
+        return declared.integer(key, 1, natural)
+    return declared.integer_or(key, UNLIMITED, 1, MAX_LIFETIME_VALUES)

@@ -56,6 +56,10 @@ class Response:
         object.__setattr__(self, "permanent", random_step(self.p1, self.q1))
         object.__setattr__(self, "instantaneous", random_step(self.p2, self.q2))
 
+    def __reduce__(self) -> tuple[type[Response], tuple[int, int, int, int]]:
+        # The steps are functions, which do not travel to another process; they are made anew there.
+        return Response, (self.p1, self.q1, self.p2, self.q2)
+
     @classmethod
     def rappor(cls, f: float, p: float = 0.0, q: float = 1.0) -> Response:
         """RAPPOR's own parameters (Erlingsson et al. 2014): f for the permanent step, p and q for the instantaneous.

@@ -9,6 +9,9 @@ from hubbub.shared.encode.encoding import TWO_BITS, Contrast, Encoding
 from hubbub.shared.errors import ValueRefusedError
 from hubbub.shared.text import canonical_text
 
+SHOWN = 10
+"""How many categories an error lists."""
+
 
 @dataclass(frozen=True)
 class OneHot(Encoding):
@@ -39,5 +42,8 @@ class OneHot(Encoding):
         """Set the bit of the category."""
         number = self._numbers.get(canonical_text(value))
         if number is None:
-            raise ValueRefusedError("is not one of the declared categories; allowed: " + ", ".join(self.categories))
+            some = ", ".join(self.categories[:SHOWN])
+            rest = len(self.categories) - SHOWN
+            more = f" and {rest} more" if rest > 0 else ""
+            raise ValueRefusedError(f"is not one of the declared categories; allowed: {some}{more}")
         return 1 << number

@@ -1,0 +1,9 @@
+"""Settings for all tests."""
+
+from hypothesis import settings
+
+# The same examples at every run, and no deadline: a test fails always or never, however slow the machine.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+# New examples at every run: `pytest --hypothesis-profile=explore`.
+settings.register_profile("explore", deadline=None, max_examples=5000, print_blob=True)
+settings.load_profile("fixed")
