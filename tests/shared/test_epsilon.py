@@ -128,13 +128,6 @@ def test_closed_form_equals_the_maximum_over_all_numbers_of_ones() -> None:
             assert response.epsilon(((3, 3),), reports) == pytest.approx(3 * (max(ratios) - min(ratios)), rel=1e-9)
 
 
-def test_wrong_bounds_from_the_literature_are_not_ours() -> None:
-    """The bound 2h ln((1-f/2)/(1/2)) gives 1.622 where the truth is 4.394; a guess of half the bits gives half."""
-    lifetime = Response.rappor(0.5).epsilon(((2, 2),), math.inf)
-    assert lifetime == pytest.approx(4 * math.log(0.75 / 0.25))
-    assert abs(lifetime - 4 * math.log(0.75 / 0.5)) > 2
-
-
 def test_output_perturbation_numbers() -> None:
     """FORMULAS F7: epsilon 1 with gamma .05, .1, .2."""
     single = Bit().contrasts
