@@ -1,5 +1,6 @@
 """The documentation is true: links lead somewhere, examples run, and tables say what the code says."""
 
+import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
+from hubbub.client import AsyncClient, Client, outbox
+from hubbub.client.client import EXIT_SECONDS
+from hubbub.client.consent import VARIABLES
 from hubbub.shared import Registry, RegistryError, decode_batch
 from hubbub.shared.command_line import hubbub
 from hubbub.shared.encode.rounding import GRID
@@ -40,8 +44,8 @@ def rows(text: str) -> list[list[str]]:
     return found
 
 
-def code_words(cell: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", cell)
+def code_words(text: str) -> list[str]:
+    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -80,17 +84,21 @@ def test_python_in_the_docs_runs(name: str, tmp_path: Path, monkeypatch: pytest.
     assert examples
     for example in examples:
         exec(compile(example, name, "exec"), names)
-    assert "report" in names
+    assert {"report", "client"} & set(names)
+    client = names.get("client")
+    assert not isinstance(client, Client) or client.stats().recorded
 
 
-def test_what_an_example_says_it_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_an_example_says_it_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     [registry] = blocks("docs/registry.md", "toml")
     (tmp_path / "metrics.toml").write_text(registry)
-    example = "\n".join(blocks("docs/app-developer.md", "python")).replace(
-        "metrics.toml", str(tmp_path / "metrics.toml")
-    )
-    exec(compile(example, "docs/app-developer.md", "exec"), {})
-    [promised] = re.findall(r"print\(error\)  # (.*)", example)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for example in blocks("docs/app-developer.md", "python"):
+        exec(compile(example, "docs/app-developer.md", "exec"), names)
+    [promised] = re.findall(r"print\(error\)  # (.*)", page("docs/app-developer.md"))
     assert capsys.readouterr().out.strip() == promised
 
 
@@ -164,6 +172,10 @@ def test_every_form_of_privacy_is_documented_and_no_other() -> None:
         ("docs/design/wire.md", f"0 to {MAX_COHORTS - 1}"),
         ("docs/design/wire.md", f"1 to {MAX_BITS // 8} bytes"),
         ("docs/operator.md", f"{MAX_BATCH_BYTES:,} bytes and {MAX_REPORTS:,} reports"),
+        ("docs/app-developer.md", f"at most {EXIT_SECONDS:g} s"),
+        ("docs/app-developer.md", f"within {outbox.MAX_AGE_SECONDS / 86400:g} days"),
+        ("docs/app-developer.md", f"more than {outbox.MAX_BATCHES} batches or {outbox.MAX_BYTES >> 20} MiB"),
+        ("docs/app-developer.md", f"up to {outbox.LAST_BACKOFF_SECONDS / 3600:g} hours"),
         ("docs/command-line.md", f"{POWER:.0%}".replace("%", " %") + " power"),
         ("docs/command-line.md", f"a chance of {ALPHA:.0%}".replace("%", " %")),
     ],
@@ -206,6 +218,26 @@ def test_every_command_and_option_is_documented_with_its_default_and_no_other() 
                 assert told == " ".join(f"{number:g}" for number in default)
             elif isinstance(default, (int, float)) and not isinstance(default, bool):
                 assert told == f"{default:g}", option
+
+
+def test_parameters_and_methods_of_the_client_are_documented() -> None:
+    words = set(re.findall(r"\w+", " ".join(code_words(page("docs/app-developer.md")))))
+    assert set(inspect.signature(Client).parameters) <= words
+    for owner in (Client, AsyncClient):
+        assert {name for name in vars(owner) if not name.startswith("_") and name != "after_fork"} <= words
+    assert set(VARIABLES) <= words
+
+
+def test_every_reason_of_a_loss_is_documented_and_no_other() -> None:
+    source = "".join(path.read_text() for path in ROOT.glob("client/hubbub/client/*.py"))
+    tables = page("docs/app-developer.md").split("| `lost`")[1].split("| `refused`")
+    lost, refused = ({code_words(row[0])[0] for row in rows("| head" + table)} for table in tables)
+    known_refusals = set(re.findall(r'return "(\w+)"', (ROOT / "client/hubbub/client/recording.py").read_text()))
+    known_refusals |= set(re.findall(r'"(unknown_metric)" if .* else "(unfit_value)"', source)[0])
+    assert refused == known_refusals
+    known = set(re.findall(r'(?:drop\(.*|_discard\()"(\w+)"', source))
+    known |= set(re.findall(r'return "(\w+)"', (ROOT / "client/hubbub/client/outbox.py").read_text()))
+    assert {reason for reason in lost if not reason.startswith(("http_", "rejected_"))} == known
 
 
 def test_fields_of_privacy_json_are_documented() -> None:

@@ -10,7 +10,8 @@ PUBLIC = {
         "Batch", "HubbubError", "Metric", "ParameterError", "Problem", "Registry", "RegistryError", "Report",
         "Response", "Secret", "UnknownMetricError", "ValueRefusedError", "WireError", "decode_batch", "encode_batch",
     },
-    "hubbub.client": {"privatize"},
+    "hubbub.client": {"AsyncClient", "Client", "Pending", "SecretLostError", "StateError", "Stats", "privatize"},
+    "hubbub.client.testing": {"FrozenClock", "InMemoryCollector"},
     "hubbub.collector": set(),
     "hubbub.simulations": set(),
 }  # fmt: skip

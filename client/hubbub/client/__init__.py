@@ -1,5 +1,23 @@
 """What apps embed: every value is randomised on the device before anything else happens to it."""
 
-from hubbub.client.privatizing import privatize
+from typing import TYPE_CHECKING
 
-__all__ = ["privatize"]
+from hubbub.client.client import Client
+from hubbub.client.errors import SecretLostError, StateError
+from hubbub.client.preview import Pending
+from hubbub.client.privatizing import privatize
+from hubbub.client.stats import Stats
+
+if TYPE_CHECKING:
+    from hubbub.client.asynchronous import AsyncClient
+
+__all__ = ["AsyncClient", "Client", "Pending", "SecretLostError", "StateError", "Stats", "privatize"]
+
+
+def __getattr__(name: str) -> object:
+    # asyncio is slow to import, and an app that does not use it should not pay for it.
+    if name == "AsyncClient":
+        from hubbub.client.asynchronous import AsyncClient  # noqa: PLC0415
+
+        return AsyncClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,194 @@
+"""The client that apps embed: three lines, and nothing an app has to wait for or worry about.
+
+`record` randomises a value and has stored it safely before it returns. It does not touch the network, and by default
+raises nothing: what goes wrong is counted, and told by `stats()` and one line of log. A background thread sends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import weakref
+from typing import TYPE_CHECKING
+
+from hubbub.client import outbox
+from hubbub.client.clock import Clock, system_clock, utc
+from hubbub.client.consent import switched_off
+from hubbub.client.errors import StateError
+from hubbub.client.preview import Pending, pending
+from hubbub.client.recording import record
+from hubbub.client.sender import Sender
+from hubbub.client.state import State, count
+from hubbub.client.stats import Stats, read_stats
+from hubbub.shared.errors import UnknownMetricError, ValueRefusedError
+from hubbub.shared.registry import Registry
+
+if TYPE_CHECKING:
+    import requests
+
+EXIT_SECONDS = 0.2
+"""The most that the end of an app is held up; everything is on disk already."""
+
+FLUSH_SECONDS = 10.0
+
+logger = logging.getLogger("hubbub.client")
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+class Client:
+    """Collects metrics on one device.
+
+    `collector` is the address of the collector, or None to record and preview only. `enabled` is the user's decision,
+    and has no default. With `strict` (for development) an unknown metric or an unfit value raises. `proxies`, `verify`
+    and `cert` are those of `requests`.
+    """
+
+    def __init__(
+        self,
+        collector: str | None,
+        *,
+        registry: Registry | str | os.PathLike[str],
+        state: str | os.PathLike[str],
+        enabled: bool,
+        strict: bool = False,
+        clock: Clock = system_clock,
+        proxies: dict[str, str] | None = None,
+        verify: bool | str = True,
+        cert: str | tuple[str, str] | None = None,
+    ) -> None:
+        self._registry = registry if isinstance(registry, Registry) else Registry.load(registry)
+        self._state = State(state)
+        self._strict = strict
+        self._clock = clock
+        self._http = (proxies, verify, cert)
+        self._problem: str | None = None
+        self._sender = (
+            None if collector is None else Sender(collector, self._make_session, self._state, self._registry, clock)
+        )
+        self._enabled = False
+        self.enabled = enabled
+        _clients.add(self)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether values are collected: the user's decision, unless the environment forbids it."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, decision: bool) -> None:
+        self._enabled = bool(decision) and not switched_off()
+        # Consent that is taken back, or was never given, leaves nothing behind that could still be sent.
+        if not self._enabled and self._state.path.exists():
+            self._discard("opted_out")
+
+    def record(self, metric: str, value: object) -> None:
+        """Record a value: randomised and on disk when this returns."""
+        if not self._enabled:
+            return
+        try:
+            self._record(metric, value)
+        except StateError as error:
+            self._report_problem(str(error))
+        except (UnknownMetricError, ValueRefusedError) as error:
+            self._refuse("unknown_metric" if isinstance(error, UnknownMetricError) else "unfit_value")
+            if self._strict:
+                raise
+        except Exception as error:  # noqa: BLE001  (a fault of ours must not become a fault of the app)
+            # Its type alone: a message or a traceback might hold the value.
+            self._report_problem(f"record failed with {type(error).__name__}")
+        else:
+            self._problem = None
+            if self._sender is not None:
+                self._sender.wake()
+
+    def _record(self, name: str, value: object) -> None:
+        metric, secret, day = self._registry[name], self._state.secret(), utc(self._clock).date()
+        with self._state.transaction() as connection:
+            reason = record(connection, metric, value, secret, day)
+            if reason is not None:
+                count(connection, f"refused:{reason}")
+
+    def flush(self, timeout: float = FLUSH_SECONDS) -> bool:
+        """Send what may be sent, now; tells whether all of it has been. Reports of running periods stay."""
+        if self._sender is None or not self._enabled:
+            return False
+        try:
+            return self._sender.send_all(timeout)
+        except StateError as error:
+            self._report_problem(str(error))
+            return False
+
+    def close(self, timeout: float = EXIT_SECONDS) -> None:
+        """Stop the background thread, waiting for it no longer than this. Nothing is lost."""
+        if self._sender is not None:
+            self._sender.stop(timeout)
+
+    def stats(self) -> Stats:
+        """Count everything recorded, sent, pending and lost, by reason."""
+        try:
+            with self._state.transaction() as connection:
+                return read_stats(connection, self._problem)
+        except StateError as error:
+            return Stats(problem=str(error))
+
+    def preview(self) -> list[Pending]:
+        """List what has not been delivered: its bits, when it may go, and what the metric has cost so far."""
+        try:
+            with self._state.transaction() as connection:
+                return pending(connection, self._registry)
+        except StateError as error:
+            self._report_problem(str(error))
+            return []
+
+    def forget(self) -> None:
+        """Delete everything, the secret too. What is recorded from now on spends privacy from the beginning."""
+        self._state.forget()
+        logger.info("forgotten: the secret and all that was recorded; new reports spend privacy anew")
+
+    def _discard(self, reason: str) -> None:
+        try:
+            with self._state.transaction() as connection:
+                outbox.discard_all(connection, reason)
+        except StateError as error:
+            self._report_problem(str(error))
+
+    def _refuse(self, reason: str) -> None:
+        try:
+            with self._state.transaction() as connection:
+                count(connection, f"refused:{reason}")
+        except StateError as error:
+            self._report_problem(str(error))
+
+    def _report_problem(self, problem: str) -> None:
+        if self._problem is None:
+            logger.warning("nothing is recorded: %s", problem)
+        self._problem = problem
+
+    def _make_session(self) -> requests.Session:
+        import requests  # noqa: PLC0415  (slow, and only the sender needs it)
+
+        session = requests.Session()
+        proxies, session.verify, session.cert = self._http
+        session.proxies.update(proxies or {})
+        return session
+
+    def after_fork(self) -> None:
+        """In a new child: no thread and no connection of the parent's is ours."""
+        if self._sender is not None:
+            self._sender.begin_anew()
+
+
+def _after_fork_in_child() -> None:
+    for client in list(_clients):
+        client.after_fork()
+
+
+def _at_exit() -> None:
+    for client in list(_clients):
+        client.close(EXIT_SECONDS)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+atexit.register(_at_exit)

@@ -1,0 +1,106 @@
+"""Seeing what the client does: what waits, what it has cost, and how a value is turned into what is sent."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from hubbub.shared.instantaneous import instantaneous_response
+from hubbub.shared.packing import pack, unpack
+from hubbub.shared.permanent import permanent_response, rounding_offset
+from hubbub.shared.wire import decode_batch
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+
+    from hubbub.shared.metric import Metric
+    from hubbub.shared.secret import Secret
+
+
+class Pending(Struct, frozen=True):
+    """A report that has not been delivered."""
+
+    metric: str
+    version: int
+    period: str
+    bits: str | None
+    """The noisy bits as they would be sent; None while a number is being combined."""
+    when: datetime
+    """From when on it may be sent."""
+    frozen: bool
+    """Whether it is part of a batch already."""
+    epsilon_spent: float | None
+    """The most that the metric's earlier reports have cost this device; None if the registry no longer has it."""
+
+
+class Walkthrough(Struct, frozen=True):
+    """A value on its way through the three steps, as rows of 0 and 1."""
+
+    metric: str
+    cohort: int
+    encoded: str
+    permanent: str
+    sent: str
+    epsilon_report: float
+    epsilon_lifetime: float
+
+
+def walk_through(metric: Metric, value: object, secret: Secret) -> Walkthrough:
+    """Show what would become of a value; nothing is recorded, and the last step is drawn anew every time."""
+    cohort = secret.number % metric.encoding.cohorts
+    encoded = metric.encode(value, cohort, rounding_offset(metric, secret))
+    remembered = permanent_response(metric, secret, cohort, encoded)
+    sent = instantaneous_response(metric, remembered)
+    return Walkthrough(
+        metric=metric.name,
+        cohort=cohort,
+        encoded=_spelled(pack(encoded, metric.size), metric.size),
+        permanent=_spelled(pack(remembered, metric.size), metric.size),
+        sent=_spelled(pack(sent, metric.size), metric.size),
+        epsilon_report=metric.epsilon(),
+        epsilon_lifetime=metric.epsilon(math.inf),
+    )
+
+
+def pending(connection: sqlite3.Connection, metrics: Mapping[str, Metric]) -> list[Pending]:
+    """List what has not been delivered, as part of a transaction."""
+    spent = _spent(connection, metrics)
+    found = []
+    for name, version, period, day, due, bits in connection.execute(
+        "SELECT metric, version, period, day, due, bits FROM open ORDER BY due"
+    ).fetchall():
+        metric = metrics.get(name)
+        size = metric.size if metric is not None and metric.version == version else None
+        shown = None if bits is None else _spelled(bits, size or 8 * len(bits))
+        when = datetime.fromtimestamp(due, UTC)
+        found.append(Pending(name, version, period or day, shown, when, False, spent.get((name, version))))
+    for body, moment in connection.execute(
+        "SELECT body, max(not_before, asked_until) FROM outbox ORDER BY id"
+    ).fetchall():
+        for report in decode_batch(body).reports:
+            metric = metrics.get(report.metric)
+            size = metric.size if metric is not None and metric.version == report.version else 8 * len(report.bits)
+            key = (report.metric, report.version)
+            when = datetime.fromtimestamp(moment, UTC)
+            shown = _spelled(report.bits, size)
+            found.append(Pending(*key, report.period.isoformat(), shown, when, True, spent.get(key)))
+    return found
+
+
+def _spent(connection: sqlite3.Connection, metrics: Mapping[str, Metric]) -> dict[tuple[str, int], float]:
+    """For each metric the number of encodings revealed, times what all its reports of one value would cost."""
+    spent = {}
+    for metric in metrics.values():
+        key = (metric.name, metric.version)
+        [values] = connection.execute("SELECT count(*) FROM revealed WHERE metric = ? AND version = ?", key).fetchone()
+        [reports] = connection.execute("SELECT count(*) FROM done WHERE metric = ? AND version = ?", key).fetchone()
+        spent[key] = values * metric.epsilon(reports) if reports else 0.0
+    return spent
+
+
+def _spelled(packed: bytes, size: int) -> str:
+    return unpack(packed, size).to01()

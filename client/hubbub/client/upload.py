@@ -1,0 +1,104 @@
+"""Uploading one batch, and what each answer of the collector means."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    import requests
+
+GZIP_FROM_BYTES = 1024
+CONNECT_SECONDS = 5.0
+READ_SECONDS = 15.0
+MAX_ANSWER_BYTES = 1 << 20
+RETRY_STATUS = frozenset({408, 425, 429})
+
+
+class _Rejected(msgspec.Struct):
+    index: int
+    reason: str
+
+
+class _Answer(msgspec.Struct):
+    accepted: int
+    duplicate: bool
+    rejected: list[_Rejected]
+
+
+_decode_answer = msgspec.json.Decoder(_Answer).decode
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What to do with a batch after an attempt."""
+
+    action: Literal["delivered", "retry", "split", "drop"]
+    reason: str = ""
+    rejected: dict[str, int] = field(default_factory=dict)
+    retry_after: float | None = None
+
+
+def upload(session: requests.Session, url: str, body: bytes, timeout: float | None = None) -> Outcome:
+    """Post a batch once. Nothing is raised: whatever goes wrong is an outcome."""
+    import requests  # noqa: PLC0415  (the slowest import of the client, and only the sender needs it)
+
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    if len(body) >= GZIP_FROM_BYTES:
+        # Without a time of compression, so that a retry sends the very same bytes.
+        body, headers["Content-Encoding"] = gzip.compress(body, mtime=0), "gzip"
+    limits = (min(CONNECT_SECONDS, timeout or CONNECT_SECONDS), min(READ_SECONDS, timeout or READ_SECONDS))
+    try:
+        with session.post(
+            url, data=body, headers=headers, timeout=limits, allow_redirects=False, stream=True
+        ) as answer:
+            return _judge(answer)
+    except (requests.RequestException, OSError) as error:
+        return Outcome("retry", type(error).__name__)
+
+
+def _judge(answer: requests.Response) -> Outcome:
+    status = answer.status_code
+    if status == 200:
+        return _read_answer(answer)
+    if status == 413:
+        return Outcome("split", "http_413")
+    if 400 <= status < 500 and status not in RETRY_STATUS:
+        return Outcome("drop", f"http_{status}")
+    return Outcome("retry", f"http_{status}", retry_after=_retry_after(answer.headers.get("Retry-After")))
+
+
+def _read_answer(answer: requests.Response) -> Outcome:
+    """Believe a 200 only if it speaks like a collector: a hotel's login page says 200, too."""
+    text = b""
+    for chunk in answer.iter_content(1 << 14):
+        text += chunk
+        if len(text) > MAX_ANSWER_BYTES:
+            return Outcome("retry", "answer_too_long")
+    try:
+        told = _decode_answer(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Outcome("retry", "answer_not_understood")
+    rejected: dict[str, int] = {}
+    for each in told.rejected:
+        rejected[each.reason] = rejected.get(each.reason, 0) + 1
+    return Outcome("delivered", rejected=rejected)
+
+
+def _retry_after(header: str | None) -> float | None:
+    """Read seconds or a date; what is neither counts as not said."""
+    if header is None:
+        return None
+    if header.strip().isdecimal():
+        return float(header)
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415  (brings much along, and is seldom needed)
+
+    try:
+        moment = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,358 @@
+"""Sending: what each answer of a collector does, and that a retry is the same bytes."""
+
+import gzip
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hubbub.client import Client, Stats, outbox
+from hubbub.client.testing import FrozenClock, InMemoryCollector
+from hubbub.shared.wire import decode_batch
+from shared.registries import example
+
+MONDAY = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+Answer = tuple[int, dict[str, str], bytes]
+
+
+class Scripted(InMemoryCollector):
+    """A collector that answers as it is told, and as a good one when it is told nothing more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.script: list[Answer | Callable[[bytes], Answer]] = []
+
+    def answer(self, body: bytes) -> Answer:
+        if not self.script:
+            return super().answer(body)
+        step = self.script.pop(0)
+        return step(body) if callable(step) else step
+
+
+@pytest.fixture
+def collector() -> Iterator[Scripted]:
+    with Scripted() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock(MONDAY)
+
+
+@pytest.fixture
+def client(tmp_path: Path, clock: FrozenClock, collector: Scripted) -> Client:
+    """A client with three reports that may be sent, and no background thread in the way."""
+    return with_reports(collector.url, tmp_path, clock)
+
+
+def with_reports(url: str, tmp_path: Path, clock: FrozenClock, **options: object) -> Client:
+    recorder = Client(None, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock)
+    for name, value in (("homepage", "example.org"), ("crashed", True), ("startup_ms", 5)):
+        recorder.record(name, value)
+    clock.advance(days=2)
+    return Client(url, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock, **options)  # type: ignore[arg-type]
+
+
+def balanced(client: Client) -> Stats:
+    stats = client.stats()
+    assert stats.recorded == stats.sent + stats.pending + sum(stats.lost.values())
+    return stats
+
+
+def answered(**changes: object) -> Answer:
+    told = {"accepted": 3, "duplicate": False, "rejected": []} | changes
+    return 200, {"Content-Type": "application/json"}, json.dumps(told).encode()
+
+
+def test_200_delivers(client: Client, collector: Scripted) -> None:
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=3)
+    assert len(collector.reports) == 3
+    assert client.flush()
+    assert len(collector.attempts) == 1
+
+
+def test_a_partial_200_counts_what_was_rejected_and_why(client: Client, collector: Scripted) -> None:
+    collector.script = [answered(accepted=1, rejected=[{"index": 0, "reason": "a"}, {"index": 2, "reason": "b"}])]
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=1, lost={"rejected_a": 1, "rejected_b": 1})
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 415, 422])
+def test_other_4xx_drop_with_a_reason(client: Client, collector: Scripted, status: int) -> None:
+    collector.script = [(status, {}, b"")]
+    client.flush()
+    assert balanced(client) == Stats(recorded=3, lost={f"http_{status}": 3})
+    assert client.flush()
+    assert len(collector.attempts) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 408, 425, 429, 500, 502, 503, 504])
+def test_what_may_pass_is_tried_again_with_the_same_bytes(client: Client, collector: Scripted, status: int) -> None:
+    collector.script = [(status, {"Location": "/elsewhere"}, b""), (status, {}, b"")]
+    assert not client.flush()
+    assert balanced(client) == Stats(recorded=3, pending=3)
+    assert not client.flush()
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=3)
+    assert len(collector.attempts) == 3
+    assert len(set(collector.attempts)) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (200, {"Content-Type": "text/html"}, b"<html>Please log in to the hotel</html>"),
+        (200, {}, b""),
+        (200, {}, b'{"accepted": 3}'),
+        (200, {}, b"[" * 100_000),
+        (200, {}, b"\xff\xfe"),
+        (200, {}, b" " * 10_000_000),
+        (204, {}, b""),
+    ],
+    ids=["hotel", "empty", "incomplete", "nested", "not text", "10 MB", "204"],
+)
+def test_a_200_that_does_not_speak_like_a_collector_is_not_believed(
+    client: Client, collector: Scripted, answer: Answer
+) -> None:
+    collector.script = [answer]
+    assert not client.flush()
+    assert balanced(client) == Stats(recorded=3, pending=3)
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=3)
+
+
+def test_a_lost_answer_is_counted_once(client: Client, collector: Scripted) -> None:
+    """The collector took the batch, but its answer never came: the retry has the same id."""
+
+    def take_and_fail(body: bytes) -> Answer:
+        InMemoryCollector.answer(collector, body)
+        return 500, {}, b""
+
+    collector.script = [take_and_fail]
+    assert not client.flush()
+    assert client.flush()
+    assert len(collector.batches) == 1
+    assert len(collector.reports) == 3
+    assert balanced(client) == Stats(recorded=3, sent=3)
+
+
+@pytest.mark.parametrize("header", ["3600", "Wed, 18 Nov 2026 10:30:00 GMT"])
+def test_retry_after_is_honoured(
+    client: Client, clock: FrozenClock, collector: Scripted, header: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.client.upload.datetime", FixedNow)
+    collector.script = [(429, {"Retry-After": header}, b"")]
+    assert not client.flush()
+    clock.advance(hours=0.9)
+    client.flush()
+    assert len(collector.attempts) == 1
+    clock.advance(hours=0.2)
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=3)
+
+
+class FixedNow(datetime):
+    @classmethod
+    def now(cls, tz: object = None) -> datetime:  # type: ignore[override]  # noqa: ARG003
+        return datetime(2026, 11, 18, 9, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("header", ["soon", "-5", "1e9", "", "Wed, 99 Nov 2026"])
+def test_a_retry_after_that_means_nothing_is_ignored(client: Client, collector: Scripted, header: str) -> None:
+    collector.script = [(429, {"Retry-After": header}, b"")]
+    assert not client.flush()
+    assert client.flush()
+
+
+def test_429_never_drops(client: Client, collector: Scripted) -> None:
+    collector.script = [(429, {}, b"")] * 50
+    for _ in range(50):
+        client.flush()
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=3)
+
+
+def test_413_splits_until_it_fits(client: Client, collector: Scripted) -> None:
+    def only_single_reports(body: bytes) -> Answer:
+        if len(decode_batch(body).reports) > 1:
+            return 413, {}, b""
+        return InMemoryCollector.answer(collector, body)
+
+    collector.script = [only_single_reports] * 10
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=3)
+    assert sorted(report.metric for report in collector.reports) == ["crashed", "homepage", "startup_ms"]
+    assert len(collector.batches) == 3
+
+
+def test_413_for_a_single_report_gives_it_up(client: Client, collector: Scripted) -> None:
+    collector.script = [(413, {}, b"")] * 10
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, lost={"too_large": 3})
+
+
+def test_large_batches_are_compressed_to_the_same_bytes_every_time() -> None:
+    assert gzip.compress(b"x" * 5000, mtime=0) == gzip.compress(b"x" * 5000, mtime=0)
+
+
+def refused() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+class Misbehaving:
+    """A server that does something to a connection that no HTTP server should."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._held: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            if self._what == "silent":
+                self._held.append(connection)
+                continue
+            connection.recv(65536)
+            if self._what == "truncated":
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
+            elif self._what == "nonsense":
+                connection.sendall(b"what?\r\n\r\n")
+            elif self._what == "reset":
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+            connection.close()
+
+    def close(self) -> None:
+        self._socket.close()
+        for connection in self._held:
+            connection.close()
+
+
+@pytest.mark.parametrize("what", ["truncated", "nonsense", "reset", "silent"])
+def test_connections_that_fail_are_tried_again(
+    tmp_path: Path, clock: FrozenClock, what: str, collector: Scripted
+) -> None:
+    server = Misbehaving(what)
+    try:
+        client = with_reports(server.url, tmp_path, clock)
+        assert not client.flush(timeout=0.3)
+        assert balanced(client) == Stats(recorded=3, pending=3)
+    finally:
+        server.close()
+    clock.advance(days=1)
+    again = Client(collector.url, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock)
+    assert again.flush()
+    assert balanced(again) == Stats(recorded=3, sent=3)
+
+
+@pytest.mark.parametrize("url", [refused(), "https://127.0.0.1:1", "http://name.invalid", "nonsense://x", "http://["])
+def test_collectors_that_cannot_be_reached(tmp_path: Path, clock: FrozenClock, url: str) -> None:
+    client = with_reports(url, tmp_path, clock)
+    assert not client.flush(timeout=0.5)
+    assert balanced(client) == Stats(recorded=3, pending=3)
+
+
+def test_tls_without_a_trusted_certificate_is_refused(tmp_path: Path, clock: FrozenClock) -> None:
+    server = Misbehaving("nonsense")
+    try:
+        client = with_reports(server.url.replace("http:", "https:"), tmp_path, clock)
+        assert not client.flush(timeout=0.5)
+        assert balanced(client).pending == 3
+    finally:
+        server.close()
+    assert ssl.OPENSSL_VERSION
+
+
+def test_backoff_grows_and_survives_restarts(tmp_path: Path, clock: FrozenClock, collector: Scripted) -> None:
+    client = with_reports(collector.url, tmp_path, clock)
+    collector.script = [(503, {}, b"")] * 6
+    for _ in range(6):
+        client.flush()
+    with client._state.transaction() as connection:
+        [(attempts, not_before)] = connection.execute("SELECT attempts, not_before FROM outbox").fetchall()
+    assert attempts == 6
+    assert clock().timestamp() <= not_before <= clock().timestamp() + outbox.FIRST_BACKOFF_SECONDS * 2**5
+    with client._state.transaction() as connection:
+        connection.execute("UPDATE outbox SET not_before = ?", (clock().timestamp() + 100,))
+        assert outbox.claim(connection, clock().timestamp()) is None
+        assert outbox.claim(connection, clock().timestamp() + 101) is not None
+
+
+class TestBounds:
+    def fill(self, client: Client, number: int, clock: FrozenClock) -> None:
+        for _ in range(number):
+            client.record("crashed", True)
+            clock.advance(days=1)
+            secret = client._state.secret()
+            with client._state.transaction() as connection:
+                outbox.form_batches(connection, example(), secret, clock().timestamp())
+
+    def test_the_oldest_go_first_when_there_are_too_many(
+        self, tmp_path: Path, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(outbox, "MAX_BATCHES", 3)
+        client = Client(None, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock)
+        self.fill(client, 7, clock)
+        assert balanced(client) == Stats(recorded=7, pending=3, lost={"overflow": 4})
+
+    def test_a_size_is_a_bound_too(self, tmp_path: Path, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(outbox, "MAX_BYTES", 400)
+        client = Client(None, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock)
+        self.fill(client, 7, clock)
+        assert balanced(client).lost["overflow"] >= 3
+
+    def test_what_is_too_old_is_dropped(self, tmp_path: Path, clock: FrozenClock) -> None:
+        client = Client(None, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock)
+        self.fill(client, 2, clock)
+        clock.advance(days=15)
+        self.fill(client, 1, clock)
+        assert balanced(client).lost == {"too_old": 2}
+
+
+def test_a_claimed_batch_is_not_sent_by_another_process(
+    client: Client, clock: FrozenClock, collector: Scripted
+) -> None:
+    secret = client._state.secret()
+    with client._state.transaction() as connection:
+        outbox.form_batches(connection, example(), secret, clock().timestamp())
+    with client._state.transaction() as connection:
+        assert outbox.claim(connection, clock().timestamp()) is not None
+        assert outbox.claim(connection, clock().timestamp(), despite_backoff=True) is None
+    assert client.flush()
+    assert collector.attempts == []
+    clock.advance(seconds=outbox.CLAIM_SECONDS + 1)
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=3)
+
+
+def test_the_background_thread_sends_without_being_asked(tmp_path: Path, collector: Scripted) -> None:
+    """With a real clock, a report of the day before yesterday goes as soon as the client is used."""
+    arrived = threading.Event()
+
+    def notice(body: bytes) -> Answer:
+        arrived.set()
+        return InMemoryCollector.answer(collector, body)
+
+    collector.script = [notice]
+    clock = FrozenClock(MONDAY)
+    Client(None, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock).record("crashed", True)
+    clock.advance(days=2)
+    client = Client(collector.url, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock)
+    client.record("theme", "dark")
+    assert arrived.wait(20)
+    client.close(timeout=20)
+    assert balanced(client) == Stats(recorded=2, sent=1, pending=1)

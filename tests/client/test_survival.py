@@ -1,0 +1,267 @@
+"""Survival: real processes, really killed, forked and ended, and the state file they leave behind."""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hubbub.client import Client, Stats, outbox
+from hubbub.client.testing import FrozenClock, InMemoryCollector
+from shared.registries import example
+
+MONDAY = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+
+WORKER = """
+import sys
+import requests  # beforehand, or most processes would be killed while they import it
+from datetime import UTC, datetime
+from hubbub.client import Client, outbox
+from hubbub.client.testing import FrozenClock
+
+outbox.MAX_AGE_SECONDS = 1e9  # days fly by here, and two weeks of them are no reason to give up
+url, registry, state, start = sys.argv[1:]
+clock = FrozenClock(datetime(2026, 11, 16, 9, 30, tzinfo=UTC))
+clock.advance(days=int(start))
+client = Client(url, registry=registry, state=state, enabled=True, clock=clock)
+print("ready", flush=True)
+for day in range(int(start), 100_000):
+    for _ in range(3):
+        client.record("crashed", True)
+        client.record("startup_ms", 5)
+    print(day, flush=True)
+    clock.advance(days=1)
+    client.flush(1.0)
+"""
+
+
+class DropsAnswers(InMemoryCollector):
+    """Takes every batch, and fails to say so every third time."""
+
+    def answer(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        taken = super().answer(body)
+        return taken if len(self.attempts) % 3 else (503, {}, b"")
+
+
+def assert_sound(path: Path) -> None:
+    database = sqlite3.connect(path)
+    try:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    finally:
+        database.close()
+
+
+def kill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, seed: int) -> None:
+    """Each (metric, period) that a killed process had recorded arrives, and arrives once."""
+    registry, state = tmp_path / "metrics.toml", tmp_path / "state.db"
+    registry.write_text(example().text)
+    rng = random.Random(seed)
+    day, recorded_days = 0, set()
+    with DropsAnswers() as collector:
+        for _ in range(times):
+            command = [sys.executable, "-c", WORKER, collector.url, str(registry), str(state), str(day)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+                assert worker.stdout is not None
+                worker.stdout.readline()
+                time.sleep(rng.random() * 0.1)
+                worker.send_signal(signal.SIGKILL)
+                for line in worker.stdout:
+                    if line.endswith("\n"):
+                        recorded_days.add(int(line))
+                        day = int(line)
+            day += 1
+            assert_sound(state)
+        monkeypatch.setattr(outbox, "MAX_AGE_SECONDS", 1e9)
+        clock = FrozenClock(MONDAY)
+        clock.advance(days=day + 2)
+        client = Client(collector.url, registry=registry, state=state, enabled=True, clock=clock)
+        for _ in range(20):
+            client.flush()
+            clock.advance(seconds=100)  # past the claims of those that were killed
+        stats = client.stats()
+        assert (stats.pending, stats.lost) == (0, {})
+        assert stats.recorded == stats.sent + sum(stats.lost.values())
+        arrived = [(report.metric, report.period) for report in collector.reports]
+        assert len(arrived) == len(set(arrived))
+        expected = {MONDAY.date() + timedelta(days=number) for number in recorded_days}
+        for metric in ("crashed", "startup_ms"):
+            assert expected <= {period for name, period in arrived if name == metric}
+        # A batch that came again came with the same bytes.
+        bodies = {json.loads(body)["batch"]: body for body in collector.attempts}
+        assert len(collector.attempts) > len(bodies)
+        assert set(collector.attempts) == set(bodies.values())
+
+
+def test_kill_9_at_random_moments_loses_nothing_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill_at_random_moments(tmp_path, monkeypatch, times=15, seed=1)
+
+
+@pytest.mark.slow
+def test_kill_9_three_hundred_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill_at_random_moments(tmp_path, monkeypatch, times=300, seed=2)
+
+
+def test_os_exit_right_after_record_keeps_what_was_recorded(tmp_path: Path) -> None:
+    program = textwrap.dedent("""
+        import os, sys
+        from hubbub.client import Client
+        client = Client(None, registry=sys.argv[1], state=sys.argv[2], enabled=True)
+        client.record("crashed", True)
+        os._exit(0)
+    """)
+    registry = tmp_path / "metrics.toml"
+    registry.write_text(example().text)
+    subprocess.run([sys.executable, "-c", program, registry, tmp_path / "s.db"], check=True)
+    stats = Client(None, registry=registry, state=tmp_path / "s.db", enabled=True).stats()
+    assert (stats.recorded, stats.pending) == (1, 1)
+
+
+def test_a_copy_of_the_file_and_its_log_at_any_moment_opens_and_is_consistent(tmp_path: Path) -> None:
+    """The writer is stopped wherever it happens to be, file and log are copied, and each copy opens and balances."""
+    registry, state = tmp_path / "metrics.toml", tmp_path / "live" / "state.db"
+    registry.write_text(example().text)
+    command = [sys.executable, "-c", WORKER, "http://127.0.0.1:1", str(registry), str(state), "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        worker.stdout.readline()
+        for number in range(25):
+            worker.stdout.readline()
+            copy = tmp_path / f"copy-{number}"
+            copy.mkdir()
+            worker.send_signal(signal.SIGSTOP)
+            os.waitpid(worker.pid, os.WUNTRACED)
+            for name in ("state.db-wal", "state.db"):
+                (copy / name).write_bytes((state.parent / name).read_bytes())
+            worker.send_signal(signal.SIGCONT)
+            assert_sound(copy / "state.db")
+            stats = Client(None, registry=registry, state=copy / "state.db", enabled=True).stats()
+            assert stats.problem is None
+            assert stats.recorded == stats.sent + stats.pending + sum(stats.lost.values())
+            assert stats.recorded >= 2
+        worker.kill()
+
+
+RECORDER = """
+import os, sys, threading
+from datetime import UTC, datetime
+from hubbub.client import Client
+from hubbub.client.testing import FrozenClock
+
+def use(client):
+    threads = [threading.Thread(target=record, args=(client,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert client.stats().problem is None, client.stats().problem
+
+def record(client):
+    for _ in range(5):
+        client.record("theme", "dark")
+
+clock = FrozenClock(datetime(2026, 11, 16, 9, 30, tzinfo=UTC))
+client = Client(None, registry=sys.argv[1], state=sys.argv[2], enabled=True, clock=clock)
+if sys.argv[3] == "fork":
+    children = [os.fork() or (use(client), os._exit(0)) for _ in range(3)]
+use(client)
+if sys.argv[3] == "fork":
+    assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+"""
+
+
+@pytest.mark.parametrize("method", ["separate", "fork"])
+def test_many_threads_of_several_processes_make_one_report(tmp_path: Path, method: str) -> None:
+    registry, path = tmp_path / "metrics.toml", tmp_path / "s.db"
+    registry.write_text(example().text)
+    command = [sys.executable, "-W", "ignore", "-c", RECORDER, str(registry), str(path), method]
+    processes = [subprocess.Popen(command) for _ in range(4 if method == "separate" else 1)]
+    assert [process.wait(120) for process in processes] == [0] * len(processes)
+    client = Client(None, registry=example(), state=path, enabled=True, clock=FrozenClock(MONDAY))
+    assert client.stats() == Stats(recorded=1, pending=1)
+    with client._state.transaction() as connection:
+        assert connection.execute("SELECT seen FROM open").fetchall() == [(4 * 8 * 5,)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_after_use_works_in_parent_and_child(tmp_path: Path) -> None:
+    """As under a preloading server: the client is made and used before the fork, and used on both sides after it."""
+    program = textwrap.dedent("""
+        import os, sys, warnings
+        from datetime import UTC, datetime
+        from hubbub.client import Client
+        from hubbub.client.testing import FrozenClock
+        clock = FrozenClock(datetime(2026, 11, 16, 9, 30, tzinfo=UTC))
+        client = Client(sys.argv[3], registry=sys.argv[1], state=sys.argv[2], enabled=True, clock=clock)
+        client.record("crashed", True)
+        children = []
+        for number in range(4):
+            child = os.fork()
+            if not child:
+                clock.advance(days=number + 1)
+                for _ in range(10):
+                    client.record("crashed", True)
+                assert client.stats().problem is None
+                clock.advance(days=30)
+                client.flush()
+                os._exit(0)
+            children.append(child)
+        for _ in range(10):
+            client.record("crashed", True)
+        for child in children:
+            assert os.waitpid(child, 0)[1] == 0
+        clock.advance(days=30)
+        client.flush()
+        assert client.stats().problem is None
+        print(client.stats().sent, client.stats().pending)
+    """)
+    registry = tmp_path / "metrics.toml"
+    registry.write_text(example().text)
+    with InMemoryCollector() as collector:
+        command = [sys.executable, "-W", "ignore", "-c", program, str(registry), str(tmp_path / "s.db"), collector.url]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+        assert done.stdout.split() == ["5", "0"]
+        assert sorted(report.period.day for report in collector.reports) == [16, 17, 18, 19, 20]
+
+
+@pytest.mark.parametrize("server", ["refused", "silent"])
+def test_exit_is_not_held_up_by_a_collector_that_does_not_answer(tmp_path: Path, server: str) -> None:
+    """The client's own end takes at most its 0.2 s and a little, measured inside the ending process."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        if server == "refused":
+            listening.close()
+        program = textwrap.dedent("""
+            import atexit, sys, time
+            begin = []
+            atexit.register(lambda: print(time.monotonic() - begin[0]))  # runs after the client's own
+            from datetime import UTC, datetime
+            from hubbub.client import Client
+            from hubbub.client.testing import FrozenClock
+            clock = FrozenClock(datetime(2026, 11, 16, 9, 30, tzinfo=UTC))
+            client = Client(sys.argv[3], registry=sys.argv[1], state=sys.argv[2], enabled=True, clock=clock)
+            client.record("crashed", True)
+            clock.advance(days=2)
+            client.record("theme", "dark")
+            time.sleep(0.5)  # the thread is in the middle of its upload
+            begin.append(time.monotonic())
+        """)
+        registry = tmp_path / "metrics.toml"
+        registry.write_text(example().text)
+        command = [sys.executable, "-c", program, str(registry), str(tmp_path / "s.db"), f"http://127.0.0.1:{port}"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert float(done.stdout) < 5  # not a measurement: an upload that is waited for would take 15 s
+    stats = Client(None, registry=registry, state=tmp_path / "s.db", enabled=True).stats()
+    assert (stats.recorded, stats.pending) == (2, 2)
