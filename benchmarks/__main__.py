@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 import sys
 
-from benchmarks import bits, client, imports
+from benchmarks import bits, client, imports, record
 
-BENCHMARKS = {"client": client.main, "bits": bits.main, "imports": imports.main}
+BENCHMARKS = {"client": client.main, "bits": bits.main, "imports": imports.main, "record": record.main}
 
 
 def main(names: list[str]) -> None:

@@ -29,8 +29,9 @@ def fastest(
 def show(title: str, unit: str, best: Mapping[str, float], limits: Mapping[str, float] | None = None) -> None:
     """Print microseconds and multiples of the unit, with what was wanted where something was."""
     print(f"\n{title}")
-    print(f"  {'':52}{'us':>9}{'x ' + unit:>16}{'wanted':>9}")
+    width = len(unit) + 5
+    print(f"  {'':42}{'us':>11}{'x ' + unit:>{width}}{'wanted':>9}")
     for name, seconds in best.items():
         limit = (limits or {}).get(name)
         wanted = f"<= {limit:g}" if limit is not None else ""
-        print(f"  {name:52}{seconds * 1e6:9.2f}{seconds / best[unit]:16.2f}{wanted:>9}")
+        print(f"  {name:42}{seconds * 1e6:11.2f}{seconds / best[unit]:{width}.2f}{wanted:>9}".rstrip())

@@ -233,6 +233,7 @@ def test_every_reason_of_a_loss_is_documented_and_no_other() -> None:
     tables = page("docs/app-developer.md").split("| `lost`")[1].split("| `refused`")
     lost, refused = ({code_words(row[0])[0] for row in rows("| head" + table)} for table in tables)
     known_refusals = set(re.findall(r'return "(\w+)"', (ROOT / "client/hubbub/client/recording.py").read_text()))
+    known_refusals |= set(re.findall(r'_refuse\("(\w+)"\)', source))
     known_refusals |= set(re.findall(r'"(unknown_metric)" if .* else "(unfit_value)"', source)[0])
     assert refused == known_refusals
     known = set(re.findall(r'(?:drop\(.*|_discard\()"(\w+)"', source))

@@ -4,6 +4,8 @@ import logging
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -457,3 +459,67 @@ def test_kept_reports_are_what_is_sent(tmp_path: Path, clock: FrozenClock, colle
     clock.advance(days=2)
     client.flush()
     assert collector.reports == [Report("homepage", 1, MONDAY.date(), cohort, bits)]
+
+
+FULL_DISK = """
+import resource, signal, sys
+from hubbub.client import Client
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+client = Client(None, registry=sys.argv[1], state=sys.argv[2], enabled=True)
+client.record("crashed", True)
+assert client.stats().recorded == 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))  # no file may grow any more
+for _ in range(3):
+    client.record("theme", "dark")
+assert client.stats().problem, client.stats()
+assert client.preview() == [] or len(client.preview()) == 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+client.record("theme", "dark")
+stats = client.stats()
+assert (stats.recorded, stats.pending, stats.problem) == (2, 2, None), stats
+"""
+
+READ_ONLY = """
+import os, sys
+from hubbub.client import Client
+
+client = Client("http://127.0.0.1:1", registry=sys.argv[1], state=sys.argv[2], enabled=True)
+if os.geteuid() == 0:
+    os.setuid(65534)  # nobody: root may write everywhere
+client.record("crashed", True)
+client.record("theme", "dark")
+assert client.stats().problem
+assert client.flush() is False
+client.close()
+"""
+
+
+@pytest.mark.parametrize("program", [FULL_DISK, READ_ONLY], ids=["full disk", "not ours to write"])
+def test_a_disk_that_takes_nothing_hurts_nobody(tmp_path: Path, program: str) -> None:
+    registry = tmp_path / "metrics.toml"
+    registry.write_text(EXAMPLE)
+    folder = tmp_path / "place"
+    folder.mkdir()
+    if program is READ_ONLY:
+        folder.chmod(0o500)
+    command = [sys.executable, "-c", program, str(registry), str(folder / "hubbub.db")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    folder.chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("nothing is recorded") == 1
+
+
+def test_a_fault_of_ours_is_not_a_fault_of_the_app(
+    tmp_path: Path, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And tells nothing of the value: only the type of what went wrong."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("sesame")
+
+    client = make(tmp_path, clock)
+    monkeypatch.setattr("hubbub.client.client.record", broken)
+    client.record("homepage", "sesame")
+    assert client.stats().problem == "record failed with RuntimeError"
+    assert caplog.messages == ["nothing is recorded: record failed with RuntimeError"]

@@ -356,3 +356,59 @@ def test_the_background_thread_sends_without_being_asked(tmp_path: Path, collect
     assert arrived.wait(20)
     client.close(timeout=20)
     assert balanced(client) == Stats(recorded=2, sent=1, pending=1)
+
+
+class TestFetchedRegistry:
+    def make(self, tmp_path: Path, clock: FrozenClock, url: str) -> Client:
+        return Client(url, registry=None, state=tmp_path / "s.db", enabled=True, clock=clock)
+
+    def test_it_comes_from_the_collector_and_is_kept(
+        self, tmp_path: Path, clock: FrozenClock, collector: Scripted
+    ) -> None:
+        collector.registry = example().text
+        client = self.make(tmp_path, clock, collector.url)
+        client.flush()
+        client.record("crashed", True)
+        assert balanced(client).recorded == 1
+        again = self.make(tmp_path, clock, refused())  # offline, with the registry of the last time
+        again.record("theme", "dark")
+        assert balanced(again).recorded == 2
+        clock.advance(days=10)
+        assert client.flush()
+        assert balanced(client) == Stats(recorded=2, sent=2)
+
+    def test_without_one_nothing_is_recorded_and_that_is_counted(
+        self, tmp_path: Path, clock: FrozenClock, collector: Scripted
+    ) -> None:
+        client = self.make(tmp_path, clock, collector.url)
+        client.record("crashed", True)
+        client.flush()
+        client.record("crashed", True)
+        assert balanced(client) == Stats(refused={"no_registry": 2})
+        assert client.preview() == []
+
+    @pytest.mark.parametrize("text", ["nonsense", "[metrics.crashed]", "#" * 2_000_000])
+    def test_a_bad_one_leaves_the_one_before_in_force(
+        self, tmp_path: Path, clock: FrozenClock, collector: Scripted, text: str
+    ) -> None:
+        collector.registry = example().text
+        client = self.make(tmp_path, clock, collector.url)
+        client.flush()
+        collector.registry = text
+        clock.advance(days=2)
+        client.flush()
+        client.record("crashed", True)
+        assert balanced(client).recorded == 1
+
+    def test_a_new_one_is_taken_after_a_day(self, tmp_path: Path, clock: FrozenClock, collector: Scripted) -> None:
+        collector.registry = example().text
+        client = self.make(tmp_path, clock, collector.url)
+        client.flush()
+        collector.registry = example().text.replace("metrics.crashed", "metrics.failed")
+        client.flush()
+        client.record("failed", True)
+        assert balanced(client).refused == {"unknown_metric": 1}
+        clock.advance(days=1)
+        client.flush()
+        client.record("failed", True)
+        assert balanced(client).recorded == 1

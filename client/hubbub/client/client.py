@@ -18,14 +18,19 @@ from hubbub.client.consent import switched_off
 from hubbub.client.errors import StateError
 from hubbub.client.preview import Pending, pending
 from hubbub.client.recording import record
+from hubbub.client.registries import Registries
 from hubbub.client.sender import Sender
 from hubbub.client.state import State, count
 from hubbub.client.stats import Stats, read_stats
 from hubbub.shared.errors import UnknownMetricError, ValueRefusedError
-from hubbub.shared.registry import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import requests
+
+    from hubbub.shared.metric import Metric
+    from hubbub.shared.registry import Registry
 
 EXIT_SECONDS = 0.2
 """The most that the end of an app is held up; everything is on disk already."""
@@ -39,16 +44,16 @@ _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 class Client:
     """Collects metrics on one device.
 
-    `collector` is the address of the collector, or None to record and preview only. `enabled` is the user's decision,
-    and has no default. With `strict` (for development) an unknown metric or an unfit value raises. `proxies`, `verify`
-    and `cert` are those of `requests`.
+    `collector` is the address of the collector, or None to record and preview only. `registry` is a file, a `Registry`,
+    or None to fetch the collector's. `enabled` is the user's decision, and has no default. With `strict` (for
+    development) an unknown metric or an unfit value raises. `proxies`, `verify` and `cert` are those of `requests`.
     """
 
     def __init__(
         self,
         collector: str | None,
         *,
-        registry: Registry | str | os.PathLike[str],
+        registry: Registry | str | os.PathLike[str] | None,
         state: str | os.PathLike[str],
         enabled: bool,
         strict: bool = False,
@@ -57,14 +62,14 @@ class Client:
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
     ) -> None:
-        self._registry = registry if isinstance(registry, Registry) else Registry.load(registry)
         self._state = State(state)
+        self._registries = Registries(registry, self._state, collector)
         self._strict = strict
         self._clock = clock
         self._http = (proxies, verify, cert)
         self._problem: str | None = None
         self._sender = (
-            None if collector is None else Sender(collector, self._make_session, self._state, self._registry, clock)
+            None if collector is None else Sender(collector, self._make_session, self._state, self._registries, clock)
         )
         self._enabled = False
         self.enabled = enabled
@@ -103,7 +108,11 @@ class Client:
                 self._sender.wake()
 
     def _record(self, name: str, value: object) -> None:
-        metric, secret, day = self._registry[name], self._state.secret(), utc(self._clock).date()
+        registry = self._registries.current()
+        if registry is None:
+            self._refuse("no_registry")
+            return
+        metric, secret, day = registry[name], self._state.secret(), utc(self._clock).date()
         with self._state.transaction() as connection:
             reason = record(connection, metric, value, secret, day)
             if reason is not None:
@@ -135,8 +144,9 @@ class Client:
     def preview(self) -> list[Pending]:
         """List what has not been delivered: its bits, when it may go, and what the metric has cost so far."""
         try:
+            registry: Mapping[str, Metric] = self._registries.current() or {}
             with self._state.transaction() as connection:
-                return pending(connection, self._registry)
+                return pending(connection, registry)
         except StateError as error:
             self._report_problem(str(error))
             return []

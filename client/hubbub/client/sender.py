@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from hubbub.client.clock import Clock
     from hubbub.client.outbox import Waiting
+    from hubbub.client.registries import Registries
     from hubbub.client.state import State
     from hubbub.shared.metric import Metric
 
@@ -42,13 +43,13 @@ class Sender:
         collector: str,
         make_session: Callable[[], requests.Session],
         state: State,
-        metrics: Mapping[str, Metric],
+        registries: Registries,
         clock: Clock,
     ) -> None:
         self._url = f"{collector.rstrip('/')}/v1/batches"
         self._make_session = make_session
         self._state = state
-        self._metrics = metrics
+        self._registries = registries
         self._clock = clock
         self.begin_anew()
 
@@ -119,18 +120,18 @@ class Sender:
         return min(max(moment - self._now(), 1.0), LONGEST_SLEEP_SECONDS)
 
     def _form(self) -> None:
+        self._registries.refresh(self._ready_session, self._now())
+        metrics: Mapping[str, Metric] = self._registries.current() or {}
         secret = self._state.secret()
         with self._state.transaction() as connection:
-            outbox.form_batches(connection, self._metrics, secret, self._now())
+            outbox.form_batches(connection, metrics, secret, self._now())
 
     def _claim(self, *, despite_backoff: bool = False) -> Waiting | None:
         with self._state.transaction() as connection:
             return outbox.claim(connection, self._now(), despite_backoff=despite_backoff)
 
     def _attempt(self, waiting: Waiting, timeout: float | None) -> Outcome:
-        if self._session is None:
-            self._session = self._make_session()
-        outcome = upload(self._session, self._url, waiting.body, timeout)
+        outcome = upload(self._ready_session(), self._url, waiting.body, timeout)
         with self._state.transaction() as connection:
             match outcome.action:
                 case "delivered":
@@ -146,6 +147,11 @@ class Sender:
                 "a batch of %d report(s) was not taken: %s (%s)", waiting.reports, outcome.reason, outcome.action
             )
         return outcome
+
+    def _ready_session(self) -> requests.Session:
+        if self._session is None:
+            self._session = self._make_session()
+        return self._session
 
     def _now(self) -> float:
         return utc(self._clock).timestamp()

@@ -51,7 +51,9 @@ class _Server(ThreadingHTTPServer):
 class InMemoryCollector:
     """A collector on a free port of this machine that keeps what it is sent: each batch once, as a real one does."""
 
-    def __init__(self) -> None:
+    def __init__(self, registry: str = "") -> None:
+        self.registry = registry
+        """The TOML that clients may fetch."""
         self.batches: dict[str, tuple[Report, ...]] = {}
         """The reports of each batch, by its id."""
         self.attempts: list[bytes] = []
@@ -105,6 +107,16 @@ class InMemoryCollector:
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def do_GET(self) -> None:
+                """Give the registry away."""
+                known = self.path == "/v1/registry" and bool(collector.registry)
+                answer = collector.registry.encode() if known else b""
+                self.send_response(200 if known else 404)
+                self.send_header("Content-Type", "application/toml")
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
                 self.wfile.write(answer)

@@ -61,6 +61,28 @@ def upload(session: requests.Session, url: str, body: bytes, timeout: float | No
         return Outcome("retry", type(error).__name__)
 
 
+def download(session: requests.Session, url: str) -> str | None:
+    """Get a text, or nothing if anything at all is wrong with it."""
+    import requests  # noqa: PLC0415
+
+    try:
+        with session.get(url, timeout=(CONNECT_SECONDS, READ_SECONDS), allow_redirects=False, stream=True) as answer:
+            text = _bounded(answer) if answer.status_code == 200 else None
+            return None if text is None else text.decode()
+    except (requests.RequestException, OSError, UnicodeDecodeError):
+        return None
+
+
+def _bounded(answer: requests.Response) -> bytes | None:
+    """Read a body, or give up on one that is too long."""
+    text = b""
+    for chunk in answer.iter_content(1 << 14):
+        text += chunk
+        if len(text) > MAX_ANSWER_BYTES:
+            return None
+    return text
+
+
 def _judge(answer: requests.Response) -> Outcome:
     status = answer.status_code
     if status == 200:
@@ -74,11 +96,9 @@ def _judge(answer: requests.Response) -> Outcome:
 
 def _read_answer(answer: requests.Response) -> Outcome:
     """Believe a 200 only if it speaks like a collector: a hotel's login page says 200, too."""
-    text = b""
-    for chunk in answer.iter_content(1 << 14):
-        text += chunk
-        if len(text) > MAX_ANSWER_BYTES:
-            return Outcome("retry", "answer_too_long")
+    text = _bounded(answer)
+    if text is None:
+        return Outcome("retry", "answer_too_long")
     try:
         told = _decode_answer(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

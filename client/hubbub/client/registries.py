@@ -1,0 +1,65 @@
+"""Where the client's registry comes from: a file, an object, or the collector, whose answer the state file keeps."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from hubbub.client.upload import download
+from hubbub.shared.errors import RegistryError
+from hubbub.shared.registry import Registry
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    import requests
+
+    from hubbub.client.state import State
+
+REFRESH_SECONDS = 86400.0
+"""How old the collector's registry may become before it is asked for again."""
+
+logger = logging.getLogger("hubbub.client")
+
+
+class Registries:
+    """The registry in force; None until the collector's has come for the first time."""
+
+    def __init__(self, given: Registry | str | os.PathLike[str] | None, state: State, collector: str | None) -> None:
+        self._registry = given if given is None or isinstance(given, Registry) else Registry.load(given)
+        self._state = state
+        self._url = f"{collector.rstrip('/')}/v1/registry" if given is None and collector is not None else None
+
+    def current(self) -> Registry | None:
+        """The registry that was given, or the collector's as the state file has it."""
+        if self._registry is None and self._url is not None:
+            with self._state.transaction() as connection:
+                row = connection.execute("SELECT value FROM meta WHERE key = 'registry'").fetchone()
+            if row is not None:
+                self._registry = Registry.parse(row[0].decode(), source=self._url)
+        return self._registry
+
+    def refresh(self, session: Callable[[], requests.Session], now: float) -> None:
+        """Ask the collector if it is time to; what cannot be had or used leaves the one before in force."""
+        if self._url is None or not self._is_old(now):
+            return
+        text = download(session(), self._url)
+        if text is None:
+            logger.info("the registry could not be fetched")
+            return
+        try:
+            registry = Registry.parse(text, source=self._url)
+        except RegistryError as error:
+            logger.warning("the collector's registry is not used: %s", error)
+            return
+        with self._state.transaction() as connection:
+            for key, value in (("registry", text.encode()), ("registry_fetched", str(now).encode())):
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        self._registry = registry
+
+    def _is_old(self, now: float) -> bool:
+        with self._state.transaction() as connection:
+            row = connection.execute("SELECT value FROM meta WHERE key = 'registry_fetched'").fetchone()
+        # A moment ahead of now was written down before the clock was put back.
+        return row is None or not 0 <= now - float(row[0]) < REFRESH_SECONDS
