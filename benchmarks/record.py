@@ -8,13 +8,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.client import REGISTRY
-from benchmarks.ratios import show
+from benchmarks.ratios import fastest, show
 from hubbub.client import Client, privatize
 from hubbub.client.testing import FrozenClock, InMemoryCollector
 from hubbub.shared import Registry, Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CALLS = 400
 ROUNDS = 5
@@ -50,18 +55,12 @@ def _durable(folder: Path) -> None:
         bare.execute("UPDATE row SET n = n + 1, bits = x'00112233445566778899aabbccddeeff' WHERE key = 1")
         bare.execute("COMMIT")
 
-    best = {"durable update of one row": float("inf"), "record a string": float("inf"), "privatize alone": float("inf")}
-    calls = (
-        transaction,
-        lambda: client.record("solved", "example.org"),
-        lambda: privatize(metric, "example.org", secret),
-    )
-    for _ in range(ROUNDS):
-        for name, call in zip(best, calls, strict=True):
-            begin = time.perf_counter()
-            for _ in range(CALLS):
-                call()
-            best[name] = min(best[name], (time.perf_counter() - begin) / CALLS)
+    contestants: dict[str, Callable[[], object]] = {
+        "durable update of one row": transaction,
+        "record a string": lambda: client.record("solved", "example.org"),
+        "privatize alone": lambda: privatize(metric, "example.org", secret),
+    }
+    best = fastest(contestants, rounds=ROUNDS, calls=CALLS)
     show("Recording, durable when it returns", "durable update of one row", best)
     print(f"  {1 / best['record a string']:,.0f} calls of record a second")
 
@@ -71,8 +70,6 @@ def _answering(folder: Path) -> None:
     found = {}
     with InMemoryCollector() as good, socket.create_server(("127.0.0.1", 0)) as silent:
         addresses = {"collector up": good.url, "collector silent": f"http://127.0.0.1:{silent.getsockname()[1]}"}
-        from datetime import UTC, datetime  # noqa: PLC0415
-
         for name, address in addresses.items():
             clock = FrozenClock(datetime(2026, 11, 16, tzinfo=UTC))
             client = _client(folder / f"{name}.db", address, clock)

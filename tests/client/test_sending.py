@@ -84,6 +84,16 @@ def test_a_partial_200_counts_what_was_rejected_and_why(client: Client, collecto
     assert balanced(client) == Stats(recorded=3, sent=1, lost={"rejected_a": 1, "rejected_b": 1})
 
 
+def test_a_collector_does_not_name_the_counters(client: Client, collector: Scripted) -> None:
+    """Reasons that are no words, reports that were not sent, and the same report twice."""
+    indices = [0, 0, 7, -1, 1]
+    reasons = ["../../etc", "x" * 5000, "a", "a", "<b>"]
+    rejected = [{"index": index, "reason": reason} for index, reason in zip(indices, reasons, strict=True)]
+    collector.script = [answered(rejected=rejected)]
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=1, lost={"rejected_other": 2})
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 415, 422])
 def test_other_4xx_drop_with_a_reason(client: Client, collector: Scripted, status: int) -> None:
     collector.script = [(status, {}, b"")]

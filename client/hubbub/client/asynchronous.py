@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +25,10 @@ class AsyncClient:
 
     def __init__(self, collector: str | None, **options: Any) -> None:
         self._client = Client(collector, **options)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hubbub-async")
 
     @property
@@ -69,4 +74,6 @@ class AsyncClient:
         await self.close()
 
     async def _do(self, call: Callable[..., Result], *arguments: object) -> Result:
+        if self._process != os.getpid():
+            self._begin()  # the thread stayed behind in the parent
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(call, *arguments))

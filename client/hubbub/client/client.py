@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import time
 import weakref
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,9 @@ class Client:
     @enabled.setter
     def enabled(self, decision: bool) -> None:
         self._enabled = bool(decision) and not switched_off()
+        if self._sender is not None:
+            self._sender.stop(0)
+            self._sender.begin_anew()
         # Consent that is taken back, or was never given, leaves nothing behind that could still be sent.
         if not self._enabled and self._state.path.exists():
             self._discard("opted_out")
@@ -105,7 +109,7 @@ class Client:
         else:
             self._problem = None
             if self._sender is not None:
-                self._sender.wake()
+                self._sender.start()
 
     def _record(self, name: str, value: object) -> None:
         registry = self._registries.current()
@@ -195,8 +199,11 @@ def _after_fork_in_child() -> None:
 
 
 def _at_exit() -> None:
-    for client in list(_clients):
-        client.close(EXIT_SECONDS)
+    clients, end = list(_clients), time.monotonic() + EXIT_SECONDS
+    for client in clients:
+        client.close(0)
+    for client in clients:
+        client.close(max(0.0, end - time.monotonic()))
 
 
 if hasattr(os, "register_at_fork"):

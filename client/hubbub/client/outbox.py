@@ -14,7 +14,6 @@ from hubbub.client.clock import random_share
 from hubbub.client.privatizing import privatize
 from hubbub.client.recording import encoding_tag, finished_number, may_reveal
 from hubbub.client.state import count
-from hubbub.shared.period import period_of
 from hubbub.shared.wire import Batch, Report, decode_batch, encode_batch, new_batch_id
 
 if TYPE_CHECKING:
@@ -52,6 +51,25 @@ class Waiting:
     attempts: int
 
 
+@dataclass(frozen=True)
+class _Collected:
+    """What has been collected for a metric and a period."""
+
+    metric: str
+    version: int
+    period: str
+    day: str
+    seen: int
+    cohort: int
+    bits: bytes
+    tag: bytes
+    number: float | None
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        return self.metric, self.version, self.period
+
+
 def form_batches(connection: sqlite3.Connection, metrics: Mapping[str, Metric], secret: Secret, now: float) -> None:
     """Turn what is due into frozen batches, as part of a transaction, and drop what is too old or too much."""
     reports = []
@@ -59,12 +77,14 @@ def form_batches(connection: sqlite3.Connection, metrics: Mapping[str, Metric], 
         "SELECT metric, version, period, day, seen, cohort, bits, tag, number FROM open WHERE due <= ? ORDER BY due",
         (now,),
     ).fetchall()
-    for name, version, period, *rest in rows:
-        key = (name, version, period)
-        metric = metrics.get(name)
-        outcome = _finish(connection, metric if metric and metric.version == version else None, key, rest, secret)
-        connection.execute("DELETE FROM open WHERE metric = ? AND version = ? AND period = ?", key)
-        connection.execute("INSERT OR IGNORE INTO done VALUES (?, ?, ?)", key)
+    for row in rows:
+        collected = _Collected(*row)
+        metric = metrics.get(collected.metric)
+        outcome = _finish(
+            connection, collected, metric if metric and metric.version == collected.version else None, secret
+        )
+        connection.execute("DELETE FROM open WHERE metric = ? AND version = ? AND period = ?", collected.key)
+        connection.execute("INSERT OR IGNORE INTO done VALUES (?, ?, ?)", collected.key)
         if isinstance(outcome, Report):
             reports.append(outcome)
         else:
@@ -75,31 +95,25 @@ def form_batches(connection: sqlite3.Connection, metrics: Mapping[str, Metric], 
 
 
 def _finish(
-    connection: sqlite3.Connection,
-    metric: Metric | None,
-    key: tuple[str, int, str],
-    row: Sequence[object],
-    secret: Secret,
+    connection: sqlite3.Connection, collected: _Collected, metric: Metric | None, secret: Secret
 ) -> Report | str:
-    """Make the report of a period that is over, or tell why there is none."""
-    day_text, seen, cohort, bits, tag, number = row
-    day = date.fromisoformat(str(day_text))
-    if number is not None:
-        # Only a registry that still has this version can say how a number is encoded.
-        if metric is None:
-            return "metric_gone"
-        value = finished_number(metric, int(str(seen)), float(str(number)))
+    """Make the report of a period that is over, or tell why there is none; the metric may be gone from the registry."""
+    day, tag = date.fromisoformat(collected.day), collected.tag
+    if collected.number is None:
+        # A metric that is reported once speaks of the day it was recorded on, the others of their period.
+        period = date.fromisoformat(collected.period or collected.day)
+        report = Report(collected.metric, collected.version, period, collected.cohort, collected.bits)
+    elif metric is None:
+        return "metric_gone"  # and with it the knowledge of how its numbers are encoded
+    else:
+        value = finished_number(metric, collected.seen, collected.number)
         if metric.encoding.clamps(value):
             count(connection, "clamped")
         tag = encoding_tag(metric, value, secret)
         report = privatize(metric, value, secret, day=day)
-    else:
-        every = metric.every if metric is not None else None
-        period = period_of(every, day) if every else date.fromisoformat(key[2] or str(day_text))
-        report = Report(key[0], key[1], period, int(str(cohort)), bits)  # type: ignore[arg-type]
-    if metric is not None and not may_reveal(connection, metric, tag):  # type: ignore[arg-type]
+    if metric is not None and not may_reveal(connection, metric, tag):
         return "lifetime_values"
-    connection.execute("INSERT OR IGNORE INTO revealed VALUES (?, ?, ?)", (key[0], key[1], tag))
+    connection.execute("INSERT OR IGNORE INTO revealed VALUES (?, ?, ?)", (collected.metric, collected.version, tag))
     return report
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -36,13 +37,14 @@ class Registries:
         if self._registry is None and self._url is not None:
             with self._state.transaction() as connection:
                 row = connection.execute("SELECT value FROM meta WHERE key = 'registry'").fetchone()
-            if row is not None:
-                self._registry = Registry.parse(row[0].decode(), source=self._url)
+            # What another version of the client has kept may not be what this one understands: it will be fetched.
+            with contextlib.suppress(RegistryError):
+                self._registry = None if row is None else Registry.parse(row[0].decode(), source=self._url)
         return self._registry
 
     def refresh(self, session: Callable[[], requests.Session], now: float) -> None:
         """Ask the collector if it is time to; what cannot be had or used leaves the one before in force."""
-        if self._url is None or not self._is_old(now):
+        if self._url is None or (self.current() is not None and not self._is_old(now)):
             return
         text = download(session(), self._url)
         if text is None:

@@ -54,26 +54,23 @@ class Sender:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Forget the thread and the connections: in the child of a fork they are not ours."""
+        """Forget the thread and the connections: after a stop, or in the child of a fork, where they are not ours."""
         self._stop = threading.Event()
-        self._wake = threading.Event()
         self._busy = threading.Lock()
         self._thread: threading.Thread | None = None
         self._session: requests.Session | None = None
 
-    def wake(self) -> None:
-        """See to it that the thread runs and looks for work."""
+    def start(self) -> None:
+        """See to it that the thread runs. It finds its work by itself: what is recorded now is due hours from now."""
         if self._thread is None and not self._stop.is_set():
             self._thread = threading.Thread(target=self._run, name="hubbub-sender", daemon=True)
             # An interpreter that is shutting down starts no more threads; what is recorded waits on disk.
             with contextlib.suppress(RuntimeError):
                 self._thread.start()
-        self._wake.set()
 
     def stop(self, timeout: float) -> None:
         """Ask the thread to end and wait for it no longer than this; it may be in the middle of an upload."""
         self._stop.set()
-        self._wake.set()
         if self._thread is not None and self._thread.is_alive():
             self._thread.join(timeout)
 
@@ -96,19 +93,21 @@ class Sender:
             self._busy.release()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            self._wake.clear()
+        stop, pause = self._stop, 0.0
+        while not stop.wait(pause):
             try:
-                pause = self._work()
+                pause = self._work(stop)
             except StateError as error:
                 logger.warning("sending is postponed: %s", error)
                 pause = LONGEST_SLEEP_SECONDS
-            self._wake.wait(pause)
+            except Exception as error:  # noqa: BLE001  (a fault of ours must not end all sending)
+                logger.warning("sending is postponed: it failed with %s", type(error).__name__)
+                pause = LONGEST_SLEEP_SECONDS
 
-    def _work(self) -> float:
+    def _work(self, stop: threading.Event) -> float:
         with self._busy:
             self._form()
-            while not self._stop.is_set():
+            while not stop.is_set():
                 waiting = self._claim()
                 if waiting is None:
                     break
@@ -131,7 +130,7 @@ class Sender:
             return outbox.claim(connection, self._now(), despite_backoff=despite_backoff)
 
     def _attempt(self, waiting: Waiting, timeout: float | None) -> Outcome:
-        outcome = upload(self._ready_session(), self._url, waiting.body, timeout)
+        outcome = upload(self._ready_session(), self._url, waiting.body, waiting.reports, timeout)
         with self._state.transaction() as connection:
             match outcome.action:
                 case "delivered":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -10,12 +12,15 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import requests
 
 GZIP_FROM_BYTES = 1024
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
 MAX_ANSWER_BYTES = 1 << 20
+_REASON = re.compile("[a-z][a-z0-9_]{0,39}")
 RETRY_STATUS = frozenset({408, 425, 429})
 
 
@@ -39,12 +44,12 @@ class Outcome:
 
     action: Literal["delivered", "retry", "split", "drop"]
     reason: str = ""
-    rejected: dict[str, int] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
     retry_after: float | None = None
 
 
-def upload(session: requests.Session, url: str, body: bytes, timeout: float | None = None) -> Outcome:
-    """Post a batch once. Nothing is raised: whatever goes wrong is an outcome."""
+def upload(session: requests.Session, url: str, body: bytes, reports: int, timeout: float | None = None) -> Outcome:
+    """Post a batch of so many reports once. Nothing is raised: whatever goes wrong is an outcome."""
     import requests  # noqa: PLC0415  (the slowest import of the client, and only the sender needs it)
 
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -56,7 +61,7 @@ def upload(session: requests.Session, url: str, body: bytes, timeout: float | No
         with session.post(
             url, data=body, headers=headers, timeout=limits, allow_redirects=False, stream=True
         ) as answer:
-            return _judge(answer)
+            return _judge(answer, reports)
     except (requests.RequestException, OSError) as error:
         return Outcome("retry", type(error).__name__)
 
@@ -83,10 +88,10 @@ def _bounded(answer: requests.Response) -> bytes | None:
     return text
 
 
-def _judge(answer: requests.Response) -> Outcome:
+def _judge(answer: requests.Response, reports: int) -> Outcome:
     status = answer.status_code
     if status == 200:
-        return _read_answer(answer)
+        return _read_answer(answer, reports)
     if status == 413:
         return Outcome("split", "http_413")
     if 400 <= status < 500 and status not in RETRY_STATUS:
@@ -94,7 +99,7 @@ def _judge(answer: requests.Response) -> Outcome:
     return Outcome("retry", f"http_{status}", retry_after=_retry_after(answer.headers.get("Retry-After")))
 
 
-def _read_answer(answer: requests.Response) -> Outcome:
+def _read_answer(answer: requests.Response, reports: int) -> Outcome:
     """Believe a 200 only if it speaks like a collector: a hotel's login page says 200, too."""
     text = _bounded(answer)
     if text is None:
@@ -103,10 +108,9 @@ def _read_answer(answer: requests.Response) -> Outcome:
         told = _decode_answer(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Outcome("retry", "answer_not_understood")
-    rejected: dict[str, int] = {}
-    for each in told.rejected:
-        rejected[each.reason] = rejected.get(each.reason, 0) + 1
-    return Outcome("delivered", rejected=rejected)
+    # Each report is rejected once, and reasons are words: a collector does not decide what the counters are called.
+    reasons = {each.index: each.reason if _REASON.fullmatch(each.reason) else "other" for each in told.rejected}
+    return Outcome("delivered", rejected=Counter(reason for index, reason in reasons.items() if 0 <= index < reports))
 
 
 def _retry_after(header: str | None) -> float | None:
