@@ -59,6 +59,11 @@ def test_a_value_on_its_way(place: list[str]) -> None:
     told = run(*place, "--metric", "crashed", "--value", "true").stdout
     assert "encoded   1" in told
     assert "epsilon 0.5000 for one report" in told
+    assert "epsilon spent by this device before: at most 0.0000" in told
+    earliest, latest = (datetime.fromisoformat(shown[name]) for name in ("earliest", "latest"))
+    assert (latest - earliest).total_seconds() == 6 * 3600
+    assert earliest > datetime.now(UTC)
+    assert f"between {earliest:%Y-%m-%d} 00:00 and {earliest:%Y-%m-%d} 06:00 UTC" in told
 
 
 @pytest.mark.parametrize(("metric", "value"), [("minutes_used", "12.5"), ("startup_ms", "300"), ("theme", "dark")])

@@ -193,6 +193,62 @@ def test_many_threads_of_several_processes_make_one_report(tmp_path: Path, metho
         assert connection.execute("SELECT seen FROM open").fetchall() == [(4 * 8 * 5,)]
 
 
+FAIR = """
+import sys, threading
+from datetime import UTC, datetime
+from hubbub.client import Client
+from hubbub.client.testing import FrozenClock
+
+registry, state, process, days = sys.argv[1:]
+
+def record(number):
+    clock = FrozenClock(datetime(2026, 11, 16, 9, 30, tzinfo=UTC))
+    client = Client(None, registry=registry, state=state, enabled=True, clock=clock)
+    for _ in range(int(days)):
+        client.record("choice", f"c{8 * int(process) + number}")
+        clock.advance(days=1)
+
+threads = [threading.Thread(target=record, args=(number,)) for number in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_the_report_is_chosen_fairly_among_threads_and_processes(tmp_path: Path) -> None:
+    """8 threads of 4 processes record a category of their own on 256 days: each is kept on 8 of them, on average.
+
+    Chi-square with 31 degrees of freedom, failing at a p-value of 1e-8: with 8 expected in a cell its tail is a little
+    heavier than it says, and still less than one in a million.
+    """
+    from scipy.stats import chi2
+
+    from hubbub.client.recording import encoding_tag
+    from hubbub.shared import Registry
+
+    registry, path, days = tmp_path / "metrics.toml", tmp_path / "s.db", 256
+    names = [f"c{number}" for number in range(32)]
+    registry.write_text(
+        f'[metrics.choice]\ndescription = "choice"\nkind = "category"\nevery = "day"\ncategories = {names}\n'
+        "privacy = { report = 1, lifetime = 2 }\n"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", FAIR, str(registry), str(path), str(number), str(days)])
+        for number in range(4)
+    ]
+    assert [process.wait(300) for process in processes] == [0] * 4
+    client = Client(None, registry=registry, state=path, enabled=True)
+    secret, metric = client._state.secret(), Registry.load(registry)["choice"]
+    with client._state.transaction() as connection:
+        kept = connection.execute("SELECT seen, tag FROM open").fetchall()
+    assert [seen for seen, _ in kept] == [32] * days
+    tags = [tag for _, tag in kept]
+    counts = [tags.count(encoding_tag(metric, name, secret)) for name in names]
+    assert sum(counts) == days
+    assert chi2.sf(sum((number - days / 32) ** 2 / (days / 32) for number in counts), 31) > 1e-8
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_after_use_works_in_parent_and_child(tmp_path: Path) -> None:
     """As under a preloading server: the client is made and used before the fork, and used on both sides after it."""

@@ -33,7 +33,11 @@ def random_share() -> float:
     return int.from_bytes(os.urandom(7), "little") / (1 << 56)
 
 
+def end_of(every: Every, period: date) -> datetime:
+    """The moment a period is over."""
+    return datetime.combine(period, time(), UTC) + LENGTH[every]
+
+
 def due(every: Every, period: date) -> float:
     """Draw the moment, in seconds since 1970, from which the report of a period may be sent."""
-    end = datetime.combine(period, time(), UTC) + LENGTH[every]
-    return (end + random_share() * LENGTH[every] / DELAY_SHARE).timestamp()
+    return (end_of(every, period) + random_share() * LENGTH[every] / DELAY_SHARE).timestamp()

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from hubbub.client.clock import DELAY_SHARE, LENGTH, end_of
 from hubbub.shared.instantaneous import instantaneous_response
 from hubbub.shared.packing import pack, unpack
+from hubbub.shared.period import period_of
 from hubbub.shared.permanent import permanent_response, rounding_offset
 from hubbub.shared.wire import decode_batch
 
@@ -47,9 +49,16 @@ class Walkthrough(Struct, frozen=True):
     sent: str
     epsilon_report: float
     epsilon_lifetime: float
+    epsilon_spent: float
+    """The most that the metric's earlier reports have cost this device."""
+    earliest: datetime
+    latest: datetime
+    """Between these it would become sendable, were it recorded now."""
 
 
-def walk_through(metric: Metric, value: object, secret: Secret) -> Walkthrough:
+def walk_through(
+    connection: sqlite3.Connection, metric: Metric, value: object, secret: Secret, now: datetime
+) -> Walkthrough:
     """Show what would become of a value; nothing is recorded, and the last step is drawn anew every time."""
     cohort = secret.number % metric.encoding.cohorts
     encoded = metric.encode(value, cohort, rounding_offset(metric, secret))
@@ -63,12 +72,15 @@ def walk_through(metric: Metric, value: object, secret: Secret) -> Walkthrough:
         sent=_spelled(pack(sent, metric.size), metric.size),
         epsilon_report=metric.epsilon(),
         epsilon_lifetime=metric.epsilon(math.inf),
+        epsilon_spent=_spent(connection, metric),
+        earliest=end_of(metric.every, period_of(metric.every, now.date())),
+        latest=end_of(metric.every, period_of(metric.every, now.date())) + LENGTH[metric.every] / DELAY_SHARE,
     )
 
 
 def pending(connection: sqlite3.Connection, metrics: Mapping[str, Metric]) -> list[Pending]:
     """List what has not been delivered, as part of a transaction."""
-    spent = _spent(connection, metrics)
+    spent = {(metric.name, metric.version): _spent(connection, metric) for metric in metrics.values()}
     found = []
     for name, version, period, day, due, bits in connection.execute(
         "SELECT metric, version, period, day, due, bits FROM open ORDER BY due"
@@ -91,15 +103,12 @@ def pending(connection: sqlite3.Connection, metrics: Mapping[str, Metric]) -> li
     return found
 
 
-def _spent(connection: sqlite3.Connection, metrics: Mapping[str, Metric]) -> dict[tuple[str, int], float]:
-    """For each metric the number of encodings revealed, times what all its reports of one value would cost."""
-    spent = {}
-    for metric in metrics.values():
-        key = (metric.name, metric.version)
-        [values] = connection.execute("SELECT count(*) FROM revealed WHERE metric = ? AND version = ?", key).fetchone()
-        [reports] = connection.execute("SELECT count(*) FROM done WHERE metric = ? AND version = ?", key).fetchone()
-        spent[key] = values * metric.epsilon(reports) if reports else 0.0
-    return spent
+def _spent(connection: sqlite3.Connection, metric: Metric) -> float:
+    """The number of encodings revealed, times what all the metric's reports would cost if they were of one value."""
+    key = (metric.name, metric.version)
+    [values] = connection.execute("SELECT count(*) FROM revealed WHERE metric = ? AND version = ?", key).fetchone()
+    [reports] = connection.execute("SELECT count(*) FROM done WHERE metric = ? AND version = ?", key).fetchone()
+    return values * metric.epsilon(reports) if reports else 0.0
 
 
 def _spelled(packed: bytes, size: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from hubbub.client.clock import system_clock
 from hubbub.client.errors import StateError
 from hubbub.client.preview import Pending, Walkthrough, pending, walk_through
 from hubbub.client.state import State
@@ -36,7 +37,9 @@ def preview(registry: str, state: str, metric: str | None, value: str | None, as
     if not file.path.exists():
         raise StateError(f"state {file.path}: does not exist; allowed: the state file of a client that has recorded")
     if metric is not None and value is not None:
-        shown = walk_through(metrics[metric], _typed(metrics[metric], value), file.secret())
+        secret, chosen = file.secret(), metrics[metric]
+        with file.transaction() as connection:
+            shown = walk_through(connection, chosen, _typed(chosen, value), secret, system_clock())
         if as_json:
             click.echo(msgspec.json.encode(shown))
         else:
@@ -69,6 +72,10 @@ def _show_steps(shown: Walkthrough) -> None:
         for start in range(0, len(bits), SHOWN_BITS):
             click.echo(f"  {'' if start else name:<10}{bits[start : start + SHOWN_BITS]}")
     click.echo(f"epsilon {shown.epsilon_report:.4f} for one report, {shown.epsilon_lifetime:.4f} for all of one value")
+    click.echo(f"epsilon spent by this device before: at most {shown.epsilon_spent:.4f}")
+    click.echo(
+        f"recorded now, it would go between {shown.earliest:%Y-%m-%d %H:%M} and {shown.latest:%Y-%m-%d %H:%M} UTC"
+    )
 
 
 def _show_pending(waiting: list[Pending]) -> None:
