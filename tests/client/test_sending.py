@@ -5,44 +5,24 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from client.clients import MONDAY, balanced
+from client.scripted import Answer, Scripted, refused
 from hubbub.client import Client, Stats, outbox
 from hubbub.client.testing import FrozenClock, InMemoryCollector
 from hubbub.shared.wire import decode_batch
 from shared.registries import example
-
-MONDAY = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
-Answer = tuple[int, dict[str, str], bytes]
-
-
-class Scripted(InMemoryCollector):
-    """A collector that answers as it is told, and as a good one when it is told nothing more."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.script: list[Answer | Callable[[bytes], Answer]] = []
-
-    def answer(self, body: bytes) -> Answer:
-        if not self.script:
-            return super().answer(body)
-        step = self.script.pop(0)
-        return step(body) if callable(step) else step
 
 
 @pytest.fixture
 def collector() -> Iterator[Scripted]:
     with Scripted() as running:
         yield running
-
-
-@pytest.fixture
-def clock() -> FrozenClock:
-    return FrozenClock(MONDAY)
 
 
 @pytest.fixture
@@ -57,12 +37,6 @@ def with_reports(url: str, tmp_path: Path, clock: FrozenClock, **options: object
         recorder.record(name, value)
     clock.advance(days=2)
     return Client(url, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock, **options)  # type: ignore[arg-type]
-
-
-def balanced(client: Client) -> Stats:
-    stats = client.stats()
-    assert stats.recorded == stats.sent + stats.pending + sum(stats.lost.values())
-    return stats
 
 
 def answered(**changes: object) -> Answer:
@@ -210,12 +184,6 @@ def test_413_for_a_single_report_gives_it_up(client: Client, collector: Scripted
 
 def test_large_batches_are_compressed_to_the_same_bytes_every_time() -> None:
     assert gzip.compress(b"x" * 5000, mtime=0) == gzip.compress(b"x" * 5000, mtime=0)
-
-
-def refused() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
 class Misbehaving:
@@ -366,59 +334,3 @@ def test_the_background_thread_sends_without_being_asked(tmp_path: Path, collect
     assert arrived.wait(20)
     client.close(timeout=20)
     assert balanced(client) == Stats(recorded=2, sent=1, pending=1)
-
-
-class TestFetchedRegistry:
-    def make(self, tmp_path: Path, clock: FrozenClock, url: str) -> Client:
-        return Client(url, registry=None, state=tmp_path / "s.db", enabled=True, clock=clock)
-
-    def test_it_comes_from_the_collector_and_is_kept(
-        self, tmp_path: Path, clock: FrozenClock, collector: Scripted
-    ) -> None:
-        collector.registry = example().text
-        client = self.make(tmp_path, clock, collector.url)
-        client.flush()
-        client.record("crashed", True)
-        assert balanced(client).recorded == 1
-        again = self.make(tmp_path, clock, refused())  # offline, with the registry of the last time
-        again.record("theme", "dark")
-        assert balanced(again).recorded == 2
-        clock.advance(days=10)
-        assert client.flush()
-        assert balanced(client) == Stats(recorded=2, sent=2)
-
-    def test_without_one_nothing_is_recorded_and_that_is_counted(
-        self, tmp_path: Path, clock: FrozenClock, collector: Scripted
-    ) -> None:
-        client = self.make(tmp_path, clock, collector.url)
-        client.record("crashed", True)
-        client.flush()
-        client.record("crashed", True)
-        assert balanced(client) == Stats(refused={"no_registry": 2})
-        assert client.preview() == []
-
-    @pytest.mark.parametrize("text", ["nonsense", "[metrics.crashed]", "#" * 2_000_000])
-    def test_a_bad_one_leaves_the_one_before_in_force(
-        self, tmp_path: Path, clock: FrozenClock, collector: Scripted, text: str
-    ) -> None:
-        collector.registry = example().text
-        client = self.make(tmp_path, clock, collector.url)
-        client.flush()
-        collector.registry = text
-        clock.advance(days=2)
-        client.flush()
-        client.record("crashed", True)
-        assert balanced(client).recorded == 1
-
-    def test_a_new_one_is_taken_after_a_day(self, tmp_path: Path, clock: FrozenClock, collector: Scripted) -> None:
-        collector.registry = example().text
-        client = self.make(tmp_path, clock, collector.url)
-        client.flush()
-        collector.registry = example().text.replace("metrics.crashed", "metrics.failed")
-        client.flush()
-        client.record("failed", True)
-        assert balanced(client).refused == {"unknown_metric": 1}
-        clock.advance(days=1)
-        client.flush()
-        client.record("failed", True)
-        assert balanced(client).recorded == 1
