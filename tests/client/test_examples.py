@@ -47,10 +47,11 @@ def test_a_flask_app_whose_workers_are_forked_after_loading(tmp_path: Path) -> N
     command = [sys.executable, "-W", "ignore", "-c", PRELOAD, str(EXAMPLES)]
     subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)
     client = left_behind(tmp_path / "s.db")
-    assert client.stats() == Stats(recorded=2, pending=2)
     with client._state.transaction() as connection:
-        seen = dict(connection.execute("SELECT metric, seen FROM open").fetchall())
+        seen = dict(connection.execute("SELECT metric, sum(seen) FROM open GROUP BY metric").fetchall())
     assert seen == {"page": 10, "milliseconds": 10}
+    stats = client.stats()
+    assert stats.recorded == stats.pending >= 2  # more if midnight passed meanwhile
 
 
 def test_a_command_line_tool(tmp_path: Path) -> None:
@@ -60,6 +61,8 @@ def test_a_command_line_tool(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, tool, *arguments], env=environment, check=True, capture_output=True)
         assert done.stdout.decode() == output
         assert not done.stderr
-    assert left_behind(tmp_path / "s.db").stats() == Stats(recorded=1, pending=1)
+    before = left_behind(tmp_path / "s.db").stats()
+    assert before.recorded == before.pending >= 1  # more if midnight passed meanwhile
     subprocess.run([sys.executable, tool, "greet", "--no-telemetry"], env=environment, check=True, capture_output=True)
-    assert left_behind(tmp_path / "s.db").stats() == Stats(recorded=1, lost={"opted_out": 1})
+    after = left_behind(tmp_path / "s.db").stats()
+    assert after == Stats(recorded=before.recorded, lost={"opted_out": before.recorded})

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import trustme
 
 from client.clients import MONDAY, balanced
 from client.scripted import Answer, Scripted, refused
@@ -244,7 +245,7 @@ def test_collectors_that_cannot_be_reached(tmp_path: Path, clock: FrozenClock, u
     assert balanced(client) == Stats(recorded=3, pending=3)
 
 
-def test_tls_without_a_trusted_certificate_is_refused(tmp_path: Path, clock: FrozenClock) -> None:
+def test_what_is_no_tls_is_refused(tmp_path: Path, clock: FrozenClock) -> None:
     server = Misbehaving("nonsense")
     try:
         client = with_reports(server.url.replace("http:", "https:"), tmp_path, clock)
@@ -252,7 +253,39 @@ def test_tls_without_a_trusted_certificate_is_refused(tmp_path: Path, clock: Fro
         assert balanced(client).pending == 3
     finally:
         server.close()
-    assert ssl.OPENSSL_VERSION
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_certificate_is_trusted_only_if_its_authority_is(
+    tmp_path: Path, clock: FrozenClock, collector: Scripted, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the app says of certificates also wins over the environment's bundle, which requests alone would prefer."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
+    if elsewhere:
+        trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "other.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    collector._server.socket = context.wrap_socket(collector._server.socket, server_side=True)
+    url = collector.url.replace("http:", "https:")
+    stranger = with_reports(url, tmp_path, clock)
+    assert not stranger.flush()
+    assert balanced(stranger) == Stats(recorded=3, pending=3)
+    friend = Client(
+        url, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock, verify=str(tmp_path / "ca.pem")
+    )
+    assert friend.flush()
+    assert balanced(friend) == Stats(recorded=3, sent=3)
+
+
+def test_a_proxy_is_used_as_told(tmp_path: Path, clock: FrozenClock, collector: Scripted) -> None:
+    """The collector plays the proxy: a request for another host reaches it all the same."""
+    client = with_reports("http://telemetry.invalid", tmp_path, clock, proxies={"http": collector.url})
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=3, sent=3)
 
 
 def test_backoff_grows_and_survives_restarts(tmp_path: Path, clock: FrozenClock, collector: Scripted) -> None:

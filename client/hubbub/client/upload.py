@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -58,9 +58,7 @@ def upload(session: requests.Session, url: str, body: bytes, reports: int, timeo
         body, headers["Content-Encoding"] = gzip.compress(body, mtime=0), "gzip"
     limits = (min(CONNECT_SECONDS, timeout or CONNECT_SECONDS), min(READ_SECONDS, timeout or READ_SECONDS))
     try:
-        with session.post(
-            url, data=body, headers=headers, timeout=limits, allow_redirects=False, stream=True
-        ) as answer:
+        with session.post(url, data=body, headers=headers, timeout=limits, **_always(session)) as answer:
             return _judge(answer, reports)
     except (requests.RequestException, OSError) as error:
         return Outcome("retry", type(error).__name__)
@@ -71,11 +69,16 @@ def download(session: requests.Session, url: str) -> str | None:
     import requests  # noqa: PLC0415
 
     try:
-        with session.get(url, timeout=(CONNECT_SECONDS, READ_SECONDS), allow_redirects=False, stream=True) as answer:
+        with session.get(url, timeout=(CONNECT_SECONDS, READ_SECONDS), **_always(session)) as answer:
             text = _bounded(answer) if answer.status_code == 200 else None
             return None if text is None else text.decode()
     except (requests.RequestException, OSError, UnicodeDecodeError):
         return None
+
+
+def _always(session: requests.Session) -> dict[str, Any]:
+    """What every request is told. `verify` is said again because the environment would win over the session's."""
+    return {"allow_redirects": False, "stream": True, "verify": session.verify}
 
 
 def _bounded(answer: requests.Response) -> bytes | None:
