@@ -8,14 +8,18 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
 import trustme
 
 from client.clients import MONDAY, balanced
 from client.scripted import Answer, Scripted, refused
-from hubbub.client import Client, Stats, outbox
+from hubbub.client import Client, StateError, Stats, outbox
+from hubbub.client.sender import Sender
 from hubbub.client.testing import FrozenClock, InMemoryCollector
+from hubbub.shared import Registry
 from hubbub.shared.wire import decode_batch
 from shared.registries import example
 
@@ -183,8 +187,60 @@ def test_413_for_a_single_report_gives_it_up(client: Client, collector: Scripted
     assert balanced(client) == Stats(recorded=3, lost={"too_large": 3})
 
 
-def test_large_batches_are_compressed_to_the_same_bytes_every_time() -> None:
-    assert gzip.compress(b"x" * 5000, mtime=0) == gzip.compress(b"x" * 5000, mtime=0)
+def test_large_batches_are_compressed_and_retried_as_they_were(
+    tmp_path: Path, clock: FrozenClock, collector: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """250 metrics: three batches of at most a hundred reports, of a tenth of their size on the wire."""
+    metric = 'description = "x"\nkind = "flag"\nevery = "day"\nprivacy = { report = 1, lifetime = 2 }\n'
+    registry = Registry.parse("".join(f"[metrics.flag_{number}]\n{metric}" for number in range(250)))
+    client = Client(collector.url, registry=registry, state=tmp_path / "s.db", enabled=True, clock=clock)
+    for name in registry:
+        client.record(name, True)
+    clock.advance(days=2)
+    sent: list[bytes] = []
+    real = requests.Session.post
+
+    def noted(session: requests.Session, url: str, data: bytes, **rest: Any) -> requests.Response:
+        sent.append(data)
+        return real(session, url, data=data, **rest)
+
+    monkeypatch.setattr(requests.Session, "post", noted)
+    collector.script = [(503, {}, b"")]
+    assert not client.flush()
+    assert client.flush()
+    assert balanced(client) == Stats(recorded=250, sent=250)
+    assert sorted(len(reports) for reports in collector.batches.values()) == [50, 100, 100]
+    assert sent[0] == sent[1]
+    assert gzip.decompress(sent[0]) == collector.attempts[0]
+    assert 5 * len(sent[0]) < len(collector.attempts[0])
+
+
+def test_the_thread_goes_on_after_a_fault_of_ours(
+    tmp_path: Path, clock: FrozenClock, collector: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One failure of the state, one of another sort, then success: all by itself."""
+    done = threading.Event()
+    outcomes = [StateError("a full disk"), RuntimeError("sesame")]
+    monkeypatch.setattr("hubbub.client.sender.LONGEST_SLEEP_SECONDS", 0.01)
+
+    def work(self: Sender, stop: threading.Event) -> float:
+        if outcomes:
+            raise outcomes.pop(0)
+        done.set()
+        return 60.0
+
+    monkeypatch.setattr(Sender, "_work", work)
+    client = Client(collector.url, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock)
+    client.record("crashed", True)
+    assert done.wait(20)
+    client.close(timeout=20)
+
+
+def test_flush_does_not_wait_longer_than_told_for_the_thread(client: Client) -> None:
+    assert client._sender is not None
+    with client._sender._busy:
+        assert not client.flush(timeout=0.01)
+    assert client.flush()
 
 
 class Misbehaving:

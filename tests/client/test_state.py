@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from client.clients import balanced, make
-from hubbub.client import Stats
+from hubbub.client import StateError, Stats
 from hubbub.client.testing import FrozenClock
 from shared.registries import EXAMPLE
 
@@ -135,3 +135,16 @@ def test_a_disk_that_takes_nothing_hurts_nobody(tmp_path: Path, program: str) ->
     folder.chmod(0o700)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("nothing is recorded") == 1
+
+
+def test_with_a_state_that_cannot_be_used_every_method_says_so(tmp_path: Path, clock: FrozenClock) -> None:
+    (tmp_path / "app" / "hubbub.db").mkdir(parents=True)
+    client = make(tmp_path, clock, "http://127.0.0.1:1")
+    client.record("crashed", True)
+    client.record("nope", True)
+    assert not client.flush()
+    assert client.preview() == []
+    client.enabled = False
+    assert client.stats().problem
+    with pytest.raises(StateError):
+        client.forget()
