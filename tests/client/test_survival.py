@@ -265,6 +265,7 @@ def test_a_fork_after_use_works_in_parent_and_child(tmp_path: Path) -> None:
         for number in range(4):
             child = os.fork()
             if not child:
+                assert client._state._connection is None  # SQLite forbids to use a connection from before a fork
                 clock.advance(days=number + 1)
                 for _ in range(10):
                     client.record("crashed", True)
