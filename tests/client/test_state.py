@@ -5,6 +5,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,11 @@ def test_with_a_state_that_cannot_be_used_every_method_says_so(tmp_path: Path, c
     assert client.stats().problem
     with pytest.raises(StateError):
         client.forget()
+
+
+def test_a_client_that_is_let_go_of_leaves_no_open_file(tmp_path: Path, clock: FrozenClock) -> None:
+    client = make(tmp_path, clock, "http://127.0.0.1:1")
+    assert client.stats().problem is None
+    state = weakref.ref(client._state)
+    del client
+    assert state() is None  # at once, without the help of the garbage collector

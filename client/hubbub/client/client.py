@@ -11,6 +11,7 @@ import logging
 import os
 import time
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hubbub.client import outbox
@@ -67,11 +68,12 @@ class Client:
         self._registries = Registries(registry, self._state, collector)
         self._strict = strict
         self._clock = clock
-        self._http = (proxies, verify, cert)
         self._problem: str | None = None
-        self._sender = (
-            None if collector is None else Sender(collector, self._make_session, self._state, self._registries, clock)
-        )
+        self._sender = None
+        if collector is not None:
+            # A function of its own, and no method: a client that is let go of is then gone at once, its file closed.
+            session = partial(_make_session, proxies, verify, cert)
+            self._sender = Sender(collector, session, self._state, self._registries, clock)
         self._enabled = False
         self.enabled = enabled
         _clients.add(self)
@@ -133,9 +135,10 @@ class Client:
             return False
 
     def close(self, timeout: float = EXIT_SECONDS) -> None:
-        """Stop the background thread, waiting for it no longer than this. Nothing is lost."""
+        """Stop the background thread, waiting for it no longer than this, and let go of the file. Nothing is lost."""
         if self._sender is not None:
             self._sender.stop(timeout)
+        self._state.close()
 
     def stats(self) -> Stats:
         """Count everything recorded, sent, pending and lost, by reason."""
@@ -179,18 +182,21 @@ class Client:
             logger.warning("nothing is recorded: %s", problem)
         self._problem = problem
 
-    def _make_session(self) -> requests.Session:
-        import requests  # noqa: PLC0415  (slow, and only the sender needs it)
-
-        session = requests.Session()
-        proxies, session.verify, session.cert = self._http
-        session.proxies.update(proxies or {})
-        return session
-
     def after_fork(self) -> None:
         """In a new child: no thread and no connection of the parent's is ours."""
         if self._sender is not None:
             self._sender.begin_anew()
+
+
+def _make_session(
+    proxies: dict[str, str] | None, verify: bool | str, cert: str | tuple[str, str] | None
+) -> requests.Session:
+    import requests  # noqa: PLC0415  (slow, and only the sender needs it)
+
+    session = requests.Session()
+    session.verify, session.cert = verify, cert
+    session.proxies.update(proxies or {})
+    return session
 
 
 def _after_fork_in_child() -> None:

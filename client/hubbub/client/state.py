@@ -66,9 +66,9 @@ class State:
     """A connection to the state file, made anew in every process that uses it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._connection: sqlite3.Connection | None = None
         self.path = Path(path).expanduser()
         self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
         self._secret: Secret | None = None
         _states.add(self)
 
@@ -115,6 +115,10 @@ class State:
         """Let go of the file; the next use opens it again."""
         with self._lock:
             self._disconnect()
+
+    def __del__(self) -> None:
+        # A client that an app lets go of without a word: Python would warn of the open file.
+        self._disconnect()
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
