@@ -21,3 +21,12 @@ def balanced(client: Client) -> Stats:
     stats = client.stats()
     assert stats.recorded == stats.sent + stats.pending + sum(stats.lost.values())
     return stats
+
+
+def with_reports(url: str, tmp_path: Path, clock: FrozenClock, **options: object) -> Client:
+    """A client with three reports that may be sent, and no background thread in the way."""
+    recorder = Client(None, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock)
+    for name, value in (("homepage", "example.org"), ("crashed", True), ("startup_ms", 5)):
+        recorder.record(name, value)
+    clock.advance(days=2)
+    return Client(url, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock, **options)  # type: ignore[arg-type]

@@ -1,12 +1,15 @@
 """What all tests of the client need."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from client.clients import MONDAY
+from client.clients import MONDAY, with_reports
+from client.scripted import Scripted
+from hubbub.client import Client
 from hubbub.client.consent import VARIABLES
-from hubbub.client.testing import FrozenClock, InMemoryCollector
+from hubbub.client.testing import FrozenClock
 
 
 @pytest.fixture
@@ -15,9 +18,15 @@ def clock() -> FrozenClock:
 
 
 @pytest.fixture
-def collector() -> Iterator[InMemoryCollector]:
-    with InMemoryCollector() as running:
+def collector() -> Iterator[Scripted]:
+    """A collector that behaves until its script tells it not to."""
+    with Scripted() as running:
         yield running
+
+
+@pytest.fixture
+def client(tmp_path: Path, clock: FrozenClock, collector: Scripted) -> Client:
+    return with_reports(collector.url, tmp_path, clock)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ new and is counted once. Several processes may send from one outbox; each batch 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TYPE_CHECKING
 
 from hubbub.client.clock import random_share
@@ -36,9 +36,6 @@ CLAIM_SECONDS = 60.0
 
 FIRST_BACKOFF_SECONDS = 30.0
 LAST_BACKOFF_SECONDS = 6 * 3600.0
-
-KEPT_PERIODS_SECONDS = 400 * 86400.0
-"""For how long it is remembered that a period has been reported, should the clock be put back."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +134,6 @@ def _trim(connection: sqlite3.Connection, now: float) -> None:
         number, size = number + 1, size + length
         if number > MAX_BATCHES or size > MAX_BYTES:
             drop(connection, identity, reports, "overflow")
-    oldest = datetime.fromtimestamp(max(0.0, now - KEPT_PERIODS_SECONDS), UTC).date().isoformat()
-    connection.execute("DELETE FROM done WHERE period <> '' AND period < ?", (oldest,))
 
 
 def claim(connection: sqlite3.Connection, now: float, *, despite_backoff: bool = False) -> Waiting | None:

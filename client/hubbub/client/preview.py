@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from hubbub.client.clock import DELAY_SHARE, LENGTH, end_of
+from hubbub.client.privatizing import encode
 from hubbub.shared.instantaneous import instantaneous_response
 from hubbub.shared.packing import pack, unpack
 from hubbub.shared.period import period_of
-from hubbub.shared.permanent import permanent_response, rounding_offset
+from hubbub.shared.permanent import permanent_response
 from hubbub.shared.wire import decode_batch
 
 if TYPE_CHECKING:
@@ -60,10 +61,10 @@ def walk_through(
     connection: sqlite3.Connection, metric: Metric, value: object, secret: Secret, now: datetime
 ) -> Walkthrough:
     """Show what would become of a value; nothing is recorded, and the last step is drawn anew every time."""
-    cohort = secret.number % metric.encoding.cohorts
-    encoded = metric.encode(value, cohort, rounding_offset(metric, secret))
+    cohort, encoded = encode(metric, value, secret)
     remembered = permanent_response(metric, secret, cohort, encoded)
     sent = instantaneous_response(metric, remembered)
+    end = end_of(metric.every, period_of(metric.every, now.date()))
     return Walkthrough(
         metric=metric.name,
         cohort=cohort,
@@ -73,8 +74,8 @@ def walk_through(
         epsilon_report=metric.epsilon(),
         epsilon_lifetime=metric.epsilon(math.inf),
         epsilon_spent=_spent(connection, metric),
-        earliest=end_of(metric.every, period_of(metric.every, now.date())),
-        latest=end_of(metric.every, period_of(metric.every, now.date())) + LENGTH[metric.every] / DELAY_SHARE,
+        earliest=end,
+        latest=end + LENGTH[metric.every] / DELAY_SHARE,
     )
 
 

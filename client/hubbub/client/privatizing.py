@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from hubbub.shared.metric import Metric
 
 
+def encode(metric: Metric, value: object, secret: Secret) -> tuple[int, int]:
+    """Tell a device's cohort in a metric, and the bits of a value there."""
+    cohort = secret.number % metric.encoding.cohorts
+    offset = rounding_offset(metric, secret) if metric.encoding.offsets > 1 else 0
+    return cohort, metric.encode(value, cohort, offset)
+
+
 def privatize(metric: Metric, value: object, secret: Secret | bytes, *, day: date | None = None) -> Report:
     """Randomise a value on the device: what comes back is safe to send, once.
 
@@ -23,8 +30,7 @@ def privatize(metric: Metric, value: object, secret: Secret | bytes, *, day: dat
     the value was seen on (today, in UTC, unless told). Calling again draws again, and spends privacy again.
     """
     device = secret if isinstance(secret, Secret) else Secret(secret)
-    cohort = device.number % metric.encoding.cohorts
-    encoded = metric.encode(value, cohort, rounding_offset(metric, device) if metric.encoding.offsets > 1 else 0)
+    cohort, encoded = encode(metric, value, device)
     remembered = permanent_response(metric, device, cohort, encoded)
     packed = instantaneous_response(metric, remembered).to_bytes(metric.width, "little")
     return Report(metric.name, metric.version, period_of(metric.every, day or today()), cohort, packed)

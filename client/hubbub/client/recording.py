@@ -11,10 +11,9 @@ import os
 from typing import TYPE_CHECKING
 
 from hubbub.client.clock import due
-from hubbub.client.privatizing import privatize
+from hubbub.client.privatizing import encode, privatize
 from hubbub.client.state import count
 from hubbub.shared.period import period_of
-from hubbub.shared.permanent import rounding_offset
 
 if TYPE_CHECKING:
     import sqlite3
@@ -75,8 +74,7 @@ def record(connection: sqlite3.Connection, metric: Metric, value: object, secret
 
 def encoding_tag(metric: Metric, value: object, secret: Secret) -> bytes:
     """A name for the encoding of a value that only this device's secret can give, to count how many it has revealed."""
-    cohort = secret.number % metric.encoding.cohorts
-    encoded = metric.encode(value, cohort, rounding_offset(metric, secret))
+    _, encoded = encode(metric, value, secret)
     return secret.stream(b"tag\0" + metric.identity + encoded.to_bytes(metric.width, "little"))(TAG_BYTES)
 
 
