@@ -105,3 +105,17 @@ def test_a_clock_put_forward_loses_nothing(tmp_path: Path, clock: FrozenClock, c
     client.flush()
     assert len(collector.reports) == 2
     assert balanced(client).sent == 2
+
+
+def test_a_clock_put_back_by_years_makes_no_second_report(
+    tmp_path: Path, clock: FrozenClock, collector: InMemoryCollector
+) -> None:
+    client = make(tmp_path, clock, collector.url)
+    client.record("crashed", True)
+    for _ in range(2):
+        clock.advance(days=900)
+        client.record("crashed", True)
+        client.flush()
+    clock.advance(days=-1800)
+    client.record("crashed", True)
+    assert balanced(client).refused == {"period_over": 1}
