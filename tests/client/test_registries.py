@@ -26,6 +26,7 @@ def test_it_comes_from_the_collector_and_is_kept(
     again = fetching(tmp_path, clock, refused())  # offline, with the registry of the last time
     again.record("theme", "dark")
     assert balanced(again).recorded == 2
+    again.close()  # or its own thread might take the batch
     clock.advance(days=10)
     assert client.flush()
     assert balanced(client) == Stats(recorded=2, sent=2)

@@ -150,6 +150,11 @@ def claim(connection: sqlite3.Connection, now: float, *, despite_backoff: bool =
     return Waiting(*row)
 
 
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Tell whether no batch is left: none that waits, and none that another process is sending at the moment."""
+    return connection.execute("SELECT 1 FROM outbox LIMIT 1").fetchone() is None
+
+
 def delivered(connection: sqlite3.Connection, waiting: Waiting, rejected: Mapping[str, int]) -> None:
     """Take a batch that the collector has off the list; what it rejected is lost, for the reason it gave."""
     if connection.execute("DELETE FROM outbox WHERE id = ?", (waiting.id,)).rowcount:

@@ -75,7 +75,7 @@ class Sender:
             self._thread.join(timeout)
 
     def send_all(self, timeout: float) -> bool:
-        """Form batches and upload all that may go, in this thread; tells whether nothing sendable is left."""
+        """Form batches and upload all that may go, in this thread; tells whether no batch is left."""
         end = time.monotonic() + timeout
         if not self._busy.acquire(timeout=timeout):
             return False
@@ -84,7 +84,8 @@ class Sender:
             while time.monotonic() < end:
                 waiting = self._claim(despite_backoff=True)
                 if waiting is None:
-                    return True
+                    with self._state.transaction() as connection:
+                        return outbox.is_empty(connection)
                 left = max(SHORTEST_ATTEMPT_SECONDS, end - time.monotonic())
                 if self._attempt(waiting, left).action == "retry":
                     return False
