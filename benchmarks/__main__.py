@@ -5,9 +5,15 @@ from __future__ import annotations
 import platform
 import sys
 
-from benchmarks import bits, client, imports, record
+from benchmarks import bits, client, collector, imports, record
 
-BENCHMARKS = {"client": client.main, "bits": bits.main, "imports": imports.main, "record": record.main}
+BENCHMARKS = {
+    "client": client.main,
+    "bits": bits.main,
+    "imports": imports.main,
+    "record": record.main,
+    "collector": collector.main,
+}
 
 
 def main(names: list[str]) -> None:

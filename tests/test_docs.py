@@ -11,6 +11,16 @@ import pytest
 from hubbub.client import AsyncClient, Client, outbox
 from hubbub.client.client import EXIT_SECONDS
 from hubbub.client.consent import VARIABLES
+from hubbub.collector import front
+from hubbub.collector.acceptance import REASONS
+from hubbub.collector.candidates import MAX_CANDIDATES, MAX_CANDIDATES_BYTES, MEDIA_TYPES
+from hubbub.collector.collector import CLOCK_DAYS, PURGE_SECONDS
+from hubbub.collector.monitoring import Monitoring
+from hubbub.collector.openapi import document
+from hubbub.collector.refusal import CODES
+from hubbub.collector.settings import MIN_SECRET, SETTINGS, read_settings
+from hubbub.collector.store.schema import metadata
+from hubbub.collector.writer import LINGER, MAX_GROUP, MAX_LINGER_SECONDS
 from hubbub.shared import Registry, RegistryError, decode_batch
 from hubbub.shared.command_line import hubbub
 from hubbub.shared.encode.rounding import GRID
@@ -172,6 +182,16 @@ def test_every_form_of_privacy_is_documented_and_no_other() -> None:
         ("docs/design/wire.md", f"0 to {MAX_COHORTS - 1}"),
         ("docs/design/wire.md", f"1 to {MAX_BITS // 8} bytes"),
         ("docs/operator.md", f"{MAX_BATCH_BYTES:,} bytes and {MAX_REPORTS:,} reports"),
+        ("docs/operator.md", f"at most {MAX_CANDIDATES:,} of them and {MAX_CANDIDATES_BYTES >> 20} MiB"),
+        ("docs/operator.md", f"took more than {front.BODY_SECONDS:g} s to arrive"),
+        ("docs/operator.md", f"did not within {front.COMMIT_SECONDS:g} s"),
+        ("docs/operator.md", f"at least {MIN_SECRET} characters"),
+        ("docs/operator.md", {2: "refused for two days"}[CLOCK_DAYS]),
+        ("docs/operator.md", {3600: "once an hour"}[int(PURGE_SECONDS)]),
+        *(("docs/operator.md", f"(`{media_type}`)") for media_type in MEDIA_TYPES),
+        ("docs/design/data-model.md", f"up to {MAX_GROUP},"),
+        ("docs/decisions/group-commit.md", f"at most {MAX_LINGER_SECONDS * 1000:g} ms"),
+        ("docs/decisions/group-commit.md", {0.5: "half the time of the\n  last commit"}[LINGER]),
         ("docs/app-developer.md", f"at most {EXIT_SECONDS:g} s"),
         ("docs/app-developer.md", f"within {outbox.MAX_AGE_SECONDS / 86400:g} days"),
         ("docs/app-developer.md", f"more than {outbox.MAX_BATCHES} batches or {outbox.MAX_BYTES >> 20} MiB"),
@@ -241,6 +261,81 @@ def test_every_reason_of_a_loss_is_documented_and_no_other() -> None:
     assert {reason for reason in lost if not reason.startswith(("http_", "rejected_"))} == known
 
 
+def table(name: str, heading: str) -> list[list[str]]:
+    """The rows of the one table under whose head a heading stands."""
+    tables = re.findall(r"(?:^\|.*\n)+", page(name), re.MULTILINE)
+    [found] = [each for each in tables if heading in each.splitlines()[0]]
+    return rows(found)
+
+
+def test_every_setting_is_documented_with_its_default_and_no_other() -> None:
+    told = {code_words(row[0])[0]: [*row[1:4]] for row in table("docs/operator.md", "| variable |")}
+    known = {}
+    for setting in SETTINGS:
+        flag = "none" if setting.secret else f"`{setting.flag}`"
+        default = {None: "none", (): "none", False: "off"}.get(setting.default, str(setting.default))
+        known[setting.name] = [flag, f"`{setting.variable}`", "required" if setting.name == "registry" else default]
+    assert told == known
+
+
+def test_flags_of_serve_are_documented_with_their_defaults() -> None:
+    section = page("docs/command-line.md").split("## hubbub serve")[1].split("\n## ")[0]
+    told = {code_words(row[0])[0]: row[2] for row in rows(section)}
+    for setting in SETTINGS:
+        if not setting.secret and setting.default not in (None, (), False):
+            assert told[setting.flag] == str(setting.default)
+
+
+def test_every_route_is_documented_and_no_other() -> None:
+    told = {code_words(row[0])[0] for row in table("docs/operator.md", "| route |")}
+    methods = {"get", "put", "post", "delete"}
+    paths = document()["paths"]
+    assert told == {f"{each.upper()} {path}" for path, item in paths.items() for each in methods & set(item)}
+    for route, who, _ in table("docs/operator.md", "| route |"):
+        method, path = code_words(route)[0].split()
+        assert (who == "admin token") is (paths[path][method.lower()]["security"] == [{"admin": []}]), route
+
+
+def test_every_reason_and_code_is_documented_and_no_other() -> None:
+    assert [code_words(row[0])[0] for row in table("docs/operator.md", "| reason |")] == list(REASONS)
+    told = {code_words(row[0])[0]: int(row[1]) for row in table("docs/operator.md", "| code |")}
+    assert told == CODES
+
+
+def test_every_counter_is_documented_with_its_labels_and_no_other() -> None:
+    told = {code_words(row[0])[0]: code_words(row[1]) for row in table("docs/operator.md", "| labels |")}
+    known = {}
+    for each in vars(Monitoring()).values():
+        if hasattr(each, "_labelnames"):
+            suffix = "_total" if type(each).__name__ == "Counter" else ""
+            known[each._name + suffix] = list(each._labelnames)
+    assert told == known
+
+
+def test_every_table_of_the_store_is_documented_and_no_other() -> None:
+    told = {code_words(row[0])[0] for row in table("docs/design/data-model.md", "| table |")}
+    assert told == set(metadata.tables)
+
+
+def test_the_example_configuration_can_be_read(tmp_path: Path) -> None:
+    text = page("docs/examples/collector/hubbub.toml").replace("/etc/hubbub/metrics.toml", f"{tmp_path}/metrics.toml")
+    (tmp_path / "metrics.toml").write_text(blocks("docs/registry.md", "toml")[0])
+    (tmp_path / "hubbub.toml").write_text(text)
+    assert read_settings({"config": str(tmp_path / "hubbub.toml")}, {}).keep_days == 730
+
+
+def test_the_example_unit_and_image_name_what_exists() -> None:
+    known = {setting.variable for setting in SETTINGS} | {"HUBBUB_CONFIG"}
+    for name in ("hubbub.service", "Containerfile"):
+        text = page(f"docs/examples/collector/{name}")
+        assert set(re.findall(r"HUBBUB_\w+", text)) <= known
+        [command] = re.findall(r"hubbub[\", ]+(serve)\b", text)
+        options = {option for each in leaves(hubbub)[f"hubbub {command}"].params for option in each.opts}
+        assert set(re.findall(r"serve (--[a-z-]+)", text)) <= options
+    unit = dict(re.findall(r"^(\w+)=(.*)$", page("docs/examples/collector/hubbub.service"), re.MULTILINE))
+    assert int(unit["TimeoutStopSec"]) > 10
+
+
 def test_fields_of_privacy_json_are_documented() -> None:
     words = set(code_words(page("docs/command-line.md")))
     assert {field for field in Promise.__struct_fields__ if not field.endswith("_exact")} <= words
@@ -252,7 +347,7 @@ def test_every_dependency_has_its_reason_and_no_other() -> None:
     for group in (project["project"]["optional-dependencies"], project["dependency-groups"]):
         for listed in group.values():
             requirements += listed
-    declared = {re.split(r"[\[<>=]", requirement)[0] for requirement in requirements} - {"hubbub"}
+    declared = {re.split(r"[\[<>=;]", requirement)[0] for requirement in requirements} - {"hubbub"}
     told = [name for row in rows(page("docs/decisions/dependencies.md")) for name in row[0].split(", ")]
     assert sorted(told) == sorted(declared)
 

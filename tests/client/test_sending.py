@@ -340,3 +340,19 @@ def test_the_background_thread_sends_without_being_asked(tmp_path: Path, collect
     assert arrived.wait(20)
     client.close(timeout=20)
     assert balanced(client) == Stats(recorded=2, sent=1, pending=1)
+
+
+def test_the_ingest_key_is_sent_and_no_password_of_the_user_is(
+    tmp_path: Path, clock: FrozenClock, collector: InMemoryCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A .netrc that names the collector's host would tell the collector who the user is."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login somebody password something\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    for key in (None, "a-key-for-the-collector"):
+        folder = tmp_path / str(key)
+        folder.mkdir()
+        with_reports(collector.url, folder, clock, ingest_key=key).flush()
+    without, given = collector.headers
+    assert "Authorization" not in without
+    assert given["Authorization"] == "Bearer a-key-for-the-collector"

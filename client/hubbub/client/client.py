@@ -48,7 +48,8 @@ class Client:
 
     `collector` is the address of the collector, or None to record and preview only. `registry` is a file, a `Registry`,
     or None to fetch the collector's. `enabled` is the user's decision, and has no default. With `strict` (for
-    development) an unknown metric or an unfit value raises. `proxies`, `verify` and `cert` are those of `requests`.
+    development) an unknown metric or an unfit value raises. `ingest_key` is what a collector may ask of those who send.
+    `proxies`, `verify` and `cert` are those of `requests`.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Client:
         enabled: bool,
         strict: bool = False,
         clock: Clock = system_clock,
+        ingest_key: str | None = None,
         proxies: dict[str, str] | None = None,
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
@@ -72,7 +74,7 @@ class Client:
         self._sender = None
         if collector is not None:
             # A function of its own, and no method: a client that is let go of is then gone at once, its file closed.
-            session = partial(_make_session, proxies, verify, cert)
+            session = partial(_make_session, ingest_key, proxies, verify, cert)
             self._sender = Sender(collector, session, self._state, self._registries, clock)
         self._enabled = False
         self.enabled = enabled
@@ -189,14 +191,25 @@ class Client:
 
 
 def _make_session(
-    proxies: dict[str, str] | None, verify: bool | str, cert: str | tuple[str, str] | None
+    ingest_key: str | None,
+    proxies: dict[str, str] | None,
+    verify: bool | str,
+    cert: str | tuple[str, str] | None,
 ) -> requests.Session:
     import requests  # noqa: PLC0415  (slow, and only the sender needs it)
 
     session = requests.Session()
     session.verify, session.cert = verify, cert
     session.proxies.update(proxies or {})
+    # Said even where there is no key: otherwise requests would send the name and password of the user's .netrc.
+    session.auth = partial(_authorize, ingest_key)
     return session
+
+
+def _authorize(ingest_key: str | None, request: requests.PreparedRequest) -> requests.PreparedRequest:
+    if ingest_key is not None:
+        request.headers["Authorization"] = f"Bearer {ingest_key}"
+    return request
 
 
 def _after_fork_in_child() -> None:

@@ -58,6 +58,8 @@ class InMemoryCollector:
         """The reports of each batch, by its id."""
         self.attempts: list[bytes] = []
         """Every body that arrived, uncompressed, retries included."""
+        self.headers: list[dict[str, str]] = []
+        """The header fields that came with each of them."""
         self._server = _Server(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -103,6 +105,7 @@ class InMemoryCollector:
                 if self.headers.get("Content-Encoding") == "gzip":
                     body = gzip.decompress(body)
                 collector.attempts.append(body)
+                collector.headers.append(dict(self.headers))
                 status, headers, answer = collector.answer(body)
                 self.send_response(status)
                 for name, value in headers.items():

@@ -1,3 +1,6 @@
 """The web service: ingest, count, store, decode, show."""
 
-__all__: list[str] = []
+from hubbub.collector.app import create_app
+from hubbub.collector.tally import Tally
+
+__all__ = ["Tally", "create_app"]

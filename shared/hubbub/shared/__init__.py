@@ -6,6 +6,7 @@ from hubbub.shared.errors import (
     Problem,
     RegistryError,
     UnknownMetricError,
+    UnreadableError,
     ValueRefusedError,
     WireError,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Response",
     "Secret",
     "UnknownMetricError",
+    "UnreadableError",
     "ValueRefusedError",
     "WireError",
     "decode_batch",

@@ -6,6 +6,7 @@
     ├── UnknownMetricError   a name that the registry does not hold
     ├── ValueRefusedError    a value that a metric cannot encode; the message never contains the value
     └── WireError            bytes that are not a batch
+        └── UnreadableError  bytes that are not even JSON or msgpack
 
 A message names the thing, what was wrong with it and what is allowed.
 """
@@ -62,3 +63,7 @@ class ValueRefusedError(HubbubError, ValueError):
 
 class WireError(HubbubError, ValueError):
     """Bytes that do not spell a batch."""
+
+
+class UnreadableError(WireError):
+    """Bytes that are neither JSON nor msgpack, whatever they were meant to spell."""

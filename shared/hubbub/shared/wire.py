@@ -18,7 +18,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from hubbub.shared.errors import WireError
+from hubbub.shared.errors import UnreadableError, WireError
 
 MAX_BATCH_BYTES = 1 << 20
 """The longest batch that is looked at, after any compression has been undone."""
@@ -62,16 +62,27 @@ class Batch(Struct, frozen=True, forbid_unknown_fields=True):
     reports: Annotated[tuple[Report, ...], Meta(max_length=MAX_REPORTS)]
 
 
-class _JsonReport(_Label, frozen=True, forbid_unknown_fields=True, gc=False):
+class JsonReport(_Label, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A report as JSON spells it: the bits are text."""
+
     bits: _Base64
 
 
-class _JsonBatch(Struct, frozen=True, forbid_unknown_fields=True):
+class JsonBatch(Struct, frozen=True, forbid_unknown_fields=True):
+    """A batch as JSON spells it."""
+
     batch: _BatchId
-    reports: Annotated[tuple[_JsonReport, ...], Meta(max_length=MAX_REPORTS)]
+    reports: Annotated[tuple[JsonReport, ...], Meta(max_length=MAX_REPORTS)]
 
 
-_decode_json = msgspec.json.Decoder(_JsonBatch).decode
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_LAST = (_ALPHABET, "", _ALPHABET[::16], _ALPHABET[::4])
+"""Characters that may end a text, by its length modulo 4: those whose unused bits are zero."""
+
+_TO_STANDARD = bytes.maketrans(b"-_+/", b"+/!!")
+"""From base64url to base64, with what is base64 alone turned into what is neither."""
+
+_decode_json = msgspec.json.Decoder(JsonBatch).decode
 _decode_msgpack = msgspec.msgpack.Decoder(Batch).decode
 
 
@@ -85,10 +96,10 @@ def encode_batch(batch: Batch, media_type: MediaType = JSON) -> bytes:
     if media_type == MSGPACK:
         return msgspec.msgpack.encode(batch)
     reports = tuple(
-        _JsonReport(report.metric, report.version, report.period, report.cohort, _to_base64(report.bits))
+        JsonReport(report.metric, report.version, report.period, report.cohort, _to_base64(report.bits))
         for report in batch.reports
     )
-    return msgspec.json.encode(_JsonBatch(batch.batch, reports))
+    return msgspec.json.encode(JsonBatch(batch.batch, reports))
 
 
 def decode_batch(body: bytes, media_type: MediaType = JSON) -> Batch:
@@ -99,13 +110,15 @@ def decode_batch(body: bytes, media_type: MediaType = JSON) -> Batch:
         if media_type == MSGPACK:
             return _decode_msgpack(body)
         spelled = _decode_json(body)
-        reports = tuple(
+        reports = [
             Report(report.metric, report.version, report.period, report.cohort, _from_base64(report.bits, index))
             for index, report in enumerate(spelled.reports)
-        )
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        ]
+    except msgspec.ValidationError as error:
         raise WireError(f"batch: {error}; allowed: the fields of a batch, as {media_type}") from None
-    return Batch(spelled.batch, reports)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableError(f"batch: {error}; allowed: {media_type}") from None
+    return Batch(spelled.batch, tuple(reports))
 
 
 def _to_base64(bits: bytes) -> str:
@@ -114,10 +127,10 @@ def _to_base64(bits: bytes) -> str:
 
 def _from_base64(text: str, index: int) -> bytes:
     try:
-        bits = binascii.a2b_base64(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), strict_mode=True)
+        bits = binascii.a2b_base64(text.encode().translate(_TO_STANDARD) + b"=" * (-len(text) % 4), strict_mode=True)
     except ValueError:
         bits = b""
-    # One spelling only: what does not come out the same when spelled again had stray characters or stray last bits.
-    if _to_base64(bits) != text:
+    # One spelling only: the last character has no stray bits.
+    if not bits or text[-1] not in _LAST[len(text) % 4]:
         raise WireError(f"batch: bits of report {index} are not base64url without padding; allowed: just that")
     return bits

@@ -1,0 +1,130 @@
+"""The store: what is kept, and the questions that are asked of it."""
+
+from __future__ import annotations
+
+from datetime import date  # noqa: TC003  (msgspec reads the annotations)
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from sqlalchemy import func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from hubbub.collector.errors import StoreRefusedError
+from hubbub.collector.store.backend import connect, lock_migrations, reaching, writing
+from hubbub.collector.store.migrations import migrate
+from hubbub.collector.store.schema import metric as metrics
+from hubbub.collector.store.schema import tally as tallies
+from hubbub.collector.store.shard import COUNTS, Shard
+from hubbub.collector.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+    from hubbub.shared.metric import Metric
+    from hubbub.shared.registry import Registry
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What a store holds of one version of a metric."""
+
+    metric: str
+    version: int
+    reports: int
+    first: date
+    last: date
+
+
+class Store:
+    """A database of tallies, batch ids and candidates, by its address."""
+
+    def __init__(self, address: str) -> None:
+        self.engine = connect(address)
+
+    @property
+    def address(self) -> str:
+        """Where it is, without the password."""
+        return self.engine.url.render_as_string(hide_password=True)
+
+    def prepare(self, registry: Registry) -> None:
+        """Create or update the tables, and make sure that no published metric has changed its meaning."""
+        with writing(self.engine) as connection:
+            lock_migrations(connection)
+            migrate(connection)
+            _check_fingerprints(connection, registry)
+
+    def shard(self, registry: Registry) -> Shard:
+        """Open a connection that writes."""
+        return Shard(self.engine, registry)
+
+    def ping(self) -> None:
+        """Ask the store something small; StoreUnavailableError if it does not answer."""
+        with reaching(), self.engine.connect() as connection:
+            connection.execute(select(func.count()).select_from(metrics))
+
+    def held(self) -> list[Held]:
+        """List what is there, by metric and version."""
+        query = select(
+            tallies.c.metric,
+            tallies.c.version,
+            func.sum(tallies.c.n),
+            func.min(tallies.c.period),
+            func.max(tallies.c.period),
+        ).group_by(tallies.c.metric, tallies.c.version)
+        with reaching(), self.engine.connect() as connection:
+            rows = connection.execute(query.order_by(tallies.c.metric, tallies.c.version)).all()
+        return [Held(name, version, int(n), first, last) for name, version, n, first, last in rows]
+
+    def tally(self, metric: Metric, start: date | None = None, end: date | None = None) -> Tally:
+        """Add up what is there of a metric, over the periods from `start` to `end`, both included."""
+        total = Tally.empty(metric, start, end)
+        for period, cohort, n, counts in self._rows(metric, start, end):
+            total.n[cohort] += n
+            total.counts[cohort] += counts
+            first, last = min(total.start or period, period), max(total.end or period, period)
+            total = Tally(total.metric, total.version, total.n, total.counts, start or first, end or last)
+        return total
+
+    def _rows(self, metric: Metric, start: date | None, end: date | None) -> Iterator[tuple[date, int, int, object]]:
+        query = select(tallies.c.period, tallies.c.cohort, tallies.c.n, tallies.c.counts).where(
+            tallies.c.metric == metric.name, tallies.c.version == metric.version
+        )
+        if start is not None:
+            query = query.where(tallies.c.period >= start)
+        if end is not None:
+            query = query.where(tallies.c.period <= end)
+        with reaching(), self.engine.connect() as connection:
+            for period, cohort, n, counts in connection.execute(query):
+                yield period, cohort, n, np.frombuffer(counts, COUNTS)
+
+    def close(self) -> None:
+        """Close all connections that are not in use."""
+        self.engine.dispose()
+
+
+def _check_fingerprints(connection: Connection, registry: Registry) -> None:
+    """Remember what each version of a metric means, and refuse one that means something else than before."""
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(metrics)
+    rows = [
+        {
+            "name": metric.name,
+            "version": metric.version,
+            "fingerprint": metric.fingerprint,
+            "bits": metric.size,
+            "cohorts": metric.encoding.cohorts,
+        }
+        for metric in registry.values()
+    ]
+    connection.execute(insert.on_conflict_do_nothing(), rows)
+    known = {(row.name, row.version): row.fingerprint for row in connection.execute(select(metrics))}
+    changed = [metric for metric in registry.values() if known[metric.name, metric.version] != metric.fingerprint]
+    if changed:
+        raise StoreRefusedError(
+            "\n".join(
+                f'metric "{metric.name}": version {metric.version} has another meaning than the reports that were '
+                f"collected under it; allowed: the parameters of before, or a version above {metric.version}"
+                for metric in changed
+            )
+        )
