@@ -1,11 +1,14 @@
-"""`python -m benchmarks [NAME ...]`: all benchmarks, or those named."""
+"""`python -m benchmarks [NAME ...] [--write]`: all benchmarks, or those named.
+
+`--write` puts the tables of those that have a page into it: see `writing.py`.
+"""
 
 from __future__ import annotations
 
 import platform
 import sys
 
-from benchmarks import bits, client, collector, imports, record
+from benchmarks import bits, client, collector, decoding, imports, peers, record, writing
 
 BENCHMARKS = {
     "client": client.main,
@@ -13,6 +16,8 @@ BENCHMARKS = {
     "imports": imports.main,
     "record": record.main,
     "collector": collector.main,
+    "decode": decoding.main,
+    "peers": peers.main,
 }
 
 
@@ -25,4 +30,4 @@ def main(names: list[str]) -> None:
         BENCHMARKS[name]()
 
 
-main(sys.argv[1:])
+main([word for word in sys.argv[1:] if word != writing.FLAG])

@@ -1,6 +1,11 @@
 """Settings for all tests."""
 
+import os
+
 from hypothesis import settings
+
+# Linear algebra on one core: the machine is small, and tests run beside servers. Said before numpy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The same examples at every run, and no deadline: a test fails always or never, however slow the machine.
 settings.register_profile("fixed", derandomize=True, deadline=None)

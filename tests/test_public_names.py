@@ -13,8 +13,8 @@ PUBLIC = {
     },
     "hubbub.client": {"AsyncClient", "Client", "Pending", "SecretLostError", "StateError", "Stats", "privatize"},
     "hubbub.client.testing": {"FrozenClock", "InMemoryCollector"},
-    "hubbub.collector": {"Tally", "create_app"},
-    "hubbub.simulations": set(),
+    "hubbub.collector": {"Estimates", "Tally", "create_app", "decode"},
+    "hubbub.simulations": {"simulate_tally"},
 }  # fmt: skip
 
 

@@ -15,6 +15,10 @@ from flask import Blueprint, Response, current_app, request
 
 from hubbub.collector import candidates
 from hubbub.collector.candidates import MEDIA_TYPES, TEXT, TooManyCandidatesError
+from hubbub.collector.decode import DEFAULT_CONFIDENCE, DEFAULT_CONTROL, Control
+from hubbub.collector.decode.control import METHODS
+from hubbub.collector.decode.process import SPELLINGS
+from hubbub.collector.decoding import Manner
 from hubbub.collector.errors import StoreUnavailableError
 from hubbub.collector.ingest import BEARER
 from hubbub.collector.refusal import PROBLEM, Refused
@@ -27,9 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hubbub.collector.collector import Collector
+    from hubbub.collector.decode.process import Spelling
     from hubbub.shared.metric import Metric
 
     View = TypeVar("View", bound=Callable[..., Response])
+    Value = TypeVar("Value")
 
 JSON = "application/json"
 TOML = "application/toml"
@@ -132,13 +138,25 @@ def metrics() -> Response:
 @api.get("/v1/metrics/<name>/tally")
 def tally(name: str) -> Response:
     """The tally of a metric, over the periods from `start` to `end`, both included."""
-    unknown = set(request.args) - {"start", "end"}
-    if unknown:
-        raise Refused("bad_query", f"{', '.join(sorted(unknown))}: is not known; allowed: start, end")
-    start, end = _day("start"), _day("end")
-    if start is not None and end is not None and start > end:
-        raise Refused("bad_query", "start: is after end; allowed: up to it")
-    return _json(_collector().store.tally(_metric(name), start, end).document())
+    _know("start", "end")
+    return _json(_collector().store.tally(_metric(name), *_span()).document())
+
+
+@api.get("/v1/metrics/<name>/estimates")
+def estimates(name: str) -> Response:
+    """What the tally says about a metric; of strings only those that are there, unless `all` are wanted."""
+    _know("start", "end", "confidence", "control", "strict", "all")
+    spelling = cast("Spelling", request.accept_mimetypes.best_match(SPELLINGS, JSON))
+    manner = Manner(_confidence(), _control(), _flag("strict"), _flag("all"), spelling)
+    decoder = _collector().decoder
+    question = decoder.question(_metric(name), *_span(), manner)
+    if request.if_none_match.contains_weak(question.etag):
+        response = Response(status=304)  # and nothing has to be decoded
+    else:
+        question, body = decoder.answer(question)
+        response = Response(body, content_type=JSON if spelling == JSON else f"{spelling}; charset=utf-8")
+    response.set_etag(question.etag)
+    return response
 
 
 @api.put("/v1/metrics/<name>/candidates")
@@ -249,15 +267,50 @@ def _string_metric(name: str) -> Metric:
     return metric
 
 
-def _day(key: str) -> date | None:
+def _know(*keys: str) -> None:
+    unknown = set(request.args) - set(keys)
+    if unknown:
+        raise Refused("bad_query", f"{', '.join(sorted(unknown))}: is not known; allowed: {', '.join(keys)}")
+
+
+def _span() -> tuple[date | None, date | None]:
+    start, end = (_read(key, lambda text: msgspec.convert(text, date), "YYYY-MM-DD") for key in ("start", "end"))
+    if start is not None and end is not None and start > end:
+        raise Refused("bad_query", "start: is after end; allowed: up to it")
+    return start, end
+
+
+def _confidence() -> float:
+    allowed = "a number above 0 and below 1"
+    given = _read("confidence", lambda text: msgspec.json.decode(text, type=float), allowed)
+    number = DEFAULT_CONFIDENCE if given is None else given
+    # The last number below 1 is too near to it: half of what is left is nothing, and intervals would have no end.
+    if number <= 0 or (1 + number) / 2 >= 1:
+        raise Refused("bad_query", f"confidence: is {number}; allowed: {allowed}")
+    return number
+
+
+def _control() -> Control:
+    allowed = f"METHOD:LEVEL, as in {DEFAULT_CONTROL}, with a level above 0 and below 1; methods: {', '.join(METHODS)}"
+    return _read("control", Control.parse, allowed) or DEFAULT_CONTROL
+
+
+def _flag(key: str) -> bool:
+    return _read(key, {"true": True, "false": False}.__getitem__, "true or false") or False
+
+
+def _read(key: str, read: Callable[[str], Value], allowed: str) -> Value | None:
+    """Read a parameter that may be there once; None if it is not."""
     given = request.args.getlist(key)
     if not given:
         return None
     try:
         [text] = given
-        return msgspec.convert(text, date)
-    except (ValueError, msgspec.ValidationError):
-        raise Refused("bad_query", f"{key}: is not one day; allowed: YYYY-MM-DD, once") from None
+        return read(text)
+    except (ValueError, KeyError, msgspec.MsgspecError):
+        raise Refused(
+            "bad_query", f"{key}: cannot be read, or is there more than once; allowed: {allowed}, once"
+        ) from None
 
 
 def _is_local() -> bool:

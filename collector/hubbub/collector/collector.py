@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from hubbub.collector.acceptance import DEFAULT_DAYS_AHEAD, DEFAULT_DAYS_BACK, Acceptance
+from hubbub.collector.decoding import Decoder
 from hubbub.collector.errors import StoreUnavailableError
 from hubbub.collector.monitoring import Monitoring
 from hubbub.collector.store.retention import purge_batches, purge_tallies
@@ -59,6 +60,7 @@ class Collector:
         self.monitoring = Monitoring()
         self.acceptance = Acceptance(registry, days_back, days_ahead, clock)
         self.writer = Writer(store, registry, self.monitoring, queue)
+        self.decoder = Decoder(registry, store)
         self._keep_days = keep_days
         self._closing = threading.Event()
         self._housekeeper = threading.Thread(target=self._keep_house, name="hubbub-housekeeper", daemon=True)
@@ -71,6 +73,7 @@ class Collector:
     def close(self, timeout: float = CLOSE_SECONDS) -> bool:
         """Take nothing more, commit what waits, and tell whether all that was done in time."""
         self._closing.set()
+        self.decoder.close()
         done = self.writer.close(timeout)
         self.store.close()
         return done

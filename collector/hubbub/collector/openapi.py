@@ -10,6 +10,8 @@ import msgspec
 
 from hubbub.collector import api
 from hubbub.collector.candidates import MEDIA_TYPES
+from hubbub.collector.decode import DEFAULT_CONFIDENCE, DEFAULT_CONTROL, Estimates
+from hubbub.collector.decode.process import SPELLINGS
 from hubbub.collector.ingest import PATH, Receipt
 from hubbub.collector.refusal import PROBLEM, ProblemDocument
 from hubbub.collector.tally import TallyDocument
@@ -21,7 +23,16 @@ _SCHEMA = "#/components/schemas/{name}"
 @cache
 def document() -> dict[str, Any]:
     """Describe every route."""
-    structs = [JsonBatch, Receipt, ProblemDocument, TallyDocument, api.MetricSummary, api.CandidateList, api.Health]
+    structs = [
+        JsonBatch,
+        Receipt,
+        ProblemDocument,
+        TallyDocument,
+        Estimates,
+        api.MetricSummary,
+        api.CandidateList,
+        api.Health,
+    ]
     _, schemas = msgspec.json.schema_components([*structs, list[api.MetricSummary]], ref_template=_SCHEMA)
     return {
         "openapi": "3.1.0",
@@ -41,6 +52,7 @@ def document() -> dict[str, Any]:
                 "get": _protected("The tally of a metric", _json(TallyDocument), "404")
                 | {"parameters": [_day("start"), _day("end")]},
             },
+            "/v1/metrics/{name}/estimates": {"parameters": [_NAME], "get": _estimates()},
             "/v1/metrics/{name}/candidates": {
                 "parameters": [_NAME],
                 "get": _conditional(_protected("The candidates of a metric", dict.fromkeys(MEDIA_TYPES, _TEXT), "404")),
@@ -66,11 +78,16 @@ def document() -> dict[str, Any]:
 
 
 _TEXT: dict[str, Any] = {"schema": {"type": "string"}}
+_NO = {"type": "boolean", "default": False}
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
 
 def _day(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "query", "schema": {"type": "string", "format": "date"}}
+    return _parameter(name, {"type": "string", "format": "date"})
+
+
+def _parameter(name: str, schema: dict[str, Any], **told: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": schema, **told}
 
 
 def _json(type_: Any) -> dict[str, Any]:
@@ -102,6 +119,25 @@ def _forget() -> dict[str, Any]:
     operation = _protected("Forget the candidates of a metric", {}, "404")
     responses = {status: told for status, told in operation["responses"].items() if status != "200"}
     return operation | {"responses": responses | {"204": {"description": "Forgotten"}}}
+
+
+def _estimates() -> dict[str, Any]:
+    [schema], _ = msgspec.json.schema_components([Estimates], ref_template=_SCHEMA)
+    alarms = {"description": "What looks wrong, a sentence each", "type": "array", "items": {"type": "string"}}
+    with_alarms = {"allOf": [schema, {"type": "object", "properties": {"alarms": alarms}, "required": ["alarms"]}]}
+    content: dict[str, Any] = dict.fromkeys(SPELLINGS, _TEXT) | {JSON: {"schema": with_alarms}}
+    confidence = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": DEFAULT_CONFIDENCE}
+    control = "How many false discoveries to put up with: fdr:LEVEL or family-wise:LEVEL"
+    parameters = [
+        _day("start"),
+        _day("end"),
+        _parameter("confidence", confidence, description="Of every interval"),
+        _parameter("control", {"type": "string", "default": str(DEFAULT_CONTROL)}, description=control),
+        _parameter("strict", _NO, description="Select strings on half the cohorts, and estimate on the other half"),
+        _parameter("all", _NO, description="Tell of strings that were not detected too"),
+    ]
+    operation = _protected("What the tally says about a metric", content, "404", "409")
+    return _conditional(operation) | {"parameters": parameters}
 
 
 def _ingest() -> dict[str, Any]:

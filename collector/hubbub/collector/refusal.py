@@ -9,7 +9,7 @@ import msgspec
 PROBLEM = "application/problem+json"
 
 RETRY_SECONDS = 2
-"""What Retry-After says while the store is down or the queue is full."""
+"""What Retry-After says while the store is down, the queue is full, or others are being decoded."""
 
 MAX_DETAIL = 1000
 """The longest sentence, in characters: some repeat a part of the request, which may be a megabyte long."""
@@ -23,6 +23,7 @@ CODES: dict[str, int] = {
     "not_found": 404,
     "method_not_allowed": 405,
     "body_too_slow": 408,
+    "no_candidates": 409,
     "too_large": 413,
     "media_type": 415,
     "content_encoding": 415,
@@ -31,6 +32,8 @@ CODES: dict[str, int] = {
     "internal": 500,
     "store_down": 503,
     "queue_full": 503,
+    "busy": 503,
+    "decoding_failed": 503,
     "closing": 503,
 }
 """Every code of a refusal, with its status. The words are part of the interface and never change their meaning."""

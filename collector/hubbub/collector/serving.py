@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import logging.config
@@ -116,7 +117,23 @@ def _load(settings: Settings) -> Callable[..., Any]:
     collector = Collector(settings.metrics, Store(settings.store), **options)
     collector.start()
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    asyncio.get_event_loop().call_soon(_end_decoding_at_stop, collector)
     return create_asgi(collector, settings.threads)
+
+
+def _end_decoding_at_stop(collector: Collector) -> None:
+    """End a decoding process at the signal itself, before the server, which lets every request be answered first."""
+
+    def ending_before(served: Any) -> Callable[[int, Any], None]:
+        def handle(number: int, frame: Any) -> None:
+            collector.decoder.close()
+            if callable(served):
+                served(number, frame)
+
+        return handle
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, ending_before(signal.getsignal(each)))
 
 
 def _end_with_parent() -> None:

@@ -1,3 +1,5 @@
 """Whole populations of devices, from scripts."""
 
-__all__: list[str] = []
+from hubbub.simulations.aggregate import simulate_tally
+
+__all__ = ["simulate_tally"]

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from hubbub.collector.errors import StoreRefusedError
 from hubbub.collector.store.backend import connect, lock_migrations, reaching, writing
-from hubbub.collector.store.migrations import migrate
+from hubbub.collector.store.migrations import check_version, migrate
 from hubbub.collector.store.schema import metric as metrics
 from hubbub.collector.store.schema import tally as tallies
 from hubbub.collector.store.shard import COUNTS, Shard
@@ -21,7 +21,7 @@ from hubbub.collector.tally import Tally
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
     from hubbub.shared.metric import Metric
     from hubbub.shared.registry import Registry
@@ -87,14 +87,27 @@ class Store:
             total = Tally(total.metric, total.version, total.n, total.counts, start or first, end or last)
         return total
 
+    def periods(self, metric: Metric, start: date | None = None, end: date | None = None) -> int:
+        """Count the periods there are reports of, so many may be of one device; 1 for a metric reported once."""
+        if metric.every == "once":
+            return 1
+        query = select(func.count(tallies.c.period.distinct())).where(*_of(metric, start, end))
+        with reaching(), self.engine.connect() as connection:
+            return connection.scalars(query).one()
+
+    def check(self, metric: Metric) -> None:
+        """Refuse a store of another schema, or one whose reports of a metric mean something else; nothing changes."""
+        query = select(metrics.c.fingerprint).where(metrics.c.name == metric.name, metrics.c.version == metric.version)
+        with reaching(), self.engine.connect() as connection:
+            check_version(connection)
+            known = connection.scalars(query).one_or_none()
+        if known not in {None, metric.fingerprint}:
+            raise StoreRefusedError(_changed(metric))
+
     def _rows(self, metric: Metric, start: date | None, end: date | None) -> Iterator[tuple[date, int, int, object]]:
         query = select(tallies.c.period, tallies.c.cohort, tallies.c.n, tallies.c.counts).where(
-            tallies.c.metric == metric.name, tallies.c.version == metric.version
+            *_of(metric, start, end)
         )
-        if start is not None:
-            query = query.where(tallies.c.period >= start)
-        if end is not None:
-            query = query.where(tallies.c.period <= end)
         with reaching(), self.engine.connect() as connection:
             for period, cohort, n, counts in connection.execute(query):
                 yield period, cohort, n, np.frombuffer(counts, COUNTS)
@@ -102,6 +115,14 @@ class Store:
     def close(self) -> None:
         """Close all connections that are not in use."""
         self.engine.dispose()
+
+
+def _of(metric: Metric, start: date | None, end: date | None) -> list[ColumnElement[bool]]:
+    """The rows of a metric over the periods from `start` to `end`, both included."""
+    rows = [tallies.c.metric == metric.name, tallies.c.version == metric.version]
+    rows += [tallies.c.period >= start] if start is not None else []
+    rows += [tallies.c.period <= end] if end is not None else []
+    return rows
 
 
 def _check_fingerprints(connection: Connection, registry: Registry) -> None:
@@ -121,10 +142,11 @@ def _check_fingerprints(connection: Connection, registry: Registry) -> None:
     known = {(row.name, row.version): row.fingerprint for row in connection.execute(select(metrics))}
     changed = [metric for metric in registry.values() if known[metric.name, metric.version] != metric.fingerprint]
     if changed:
-        raise StoreRefusedError(
-            "\n".join(
-                f'metric "{metric.name}": version {metric.version} has another meaning than the reports that were '
-                f"collected under it; allowed: the parameters of before, or a version above {metric.version}"
-                for metric in changed
-            )
-        )
+        raise StoreRefusedError("\n".join(map(_changed, changed)))
+
+
+def _changed(metric: Metric) -> str:
+    return (
+        f'metric "{metric.name}": version {metric.version} has another meaning than the reports that were '
+        f"collected under it; allowed: the parameters of before, or a version above {metric.version}"
+    )

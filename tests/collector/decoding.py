@@ -1,0 +1,61 @@
+"""Metrics, populations and yardsticks for the tests of decoding."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collector import Tally
+from hubbub.collector.decode.noise import Noise
+from hubbub.shared import Metric, Registry
+from hubbub.simulations import simulate_tally
+
+Numbers = NDArray[np.float64]
+Value = str | bool | float
+
+
+def metric(kind: str, *lines: str, every: str = "day", privacy: str = "{ report = 1.0, lifetime = 2.0 }") -> Metric:
+    """A metric of a kind, declared as in a registry."""
+    text = ["[metrics.it]", 'description = "a test"', f'kind = "{kind}"', f'every = "{every}"', f"privacy = {privacy}"]
+    return Registry.parse("\n".join([*text, *lines]))["it"]
+
+
+def string_metric(bits: int, hashes: int, cohorts: int, privacy: str = "{ report = 1.0, lifetime = 4.0 }") -> Metric:
+    """A string metric that reports every day."""
+    lines = (f"bits = {bits}", f"hashes = {hashes}", f"cohorts = {cohorts}", 'lifetime_values = "unlimited"')
+    return metric("string", *lines, privacy=privacy)
+
+
+def drawn(metric: Metric, shares: dict[Value, float], reports: int, rng: np.random.Generator) -> Tally:
+    """The tally of devices that are drawn from a population with these shares."""
+    counts = rng.multinomial(reports, list(shares.values()))
+    return simulate_tally(metric, dict(zip(shares, counts.tolist(), strict=True)), rng)
+
+
+def bound_of_shares(noise: Noise, shares: Numbers, reports: Numbers, observed: list[list[int]]) -> Numbers:
+    """The Cramer-Rao bound for shares that sum to 1, from a tally of groups of reports that observe some of them.
+
+    Written down from the covariance of one report, and inverted as it stands: the bits of a report are independent
+    given the value, and at most one of them belongs to it.
+    """
+    information = np.zeros((len(shares), len(shares)))
+    for number, seen in zip(reports, observed, strict=True):
+        part = shares[seen]
+        sent = noise.lie + noise.slope * part
+        covariance = -(noise.slope**2) * np.outer(part, part)
+        np.fill_diagonal(covariance, sent * (1 - sent))
+        inside = noise.slope**2 * np.linalg.inv(covariance) * number
+        information[np.ix_(seen, seen)] += inside
+    # A basis of the directions in which shares can move without changing their sum.
+    basis = np.linalg.svd(np.ones((1, len(shares))))[2][1:].T
+    return np.diagonal(basis @ np.linalg.inv(basis.T @ information @ basis) @ basis.T)
+
+
+def is_unbiased(errors: Numbers) -> None:
+    """The mean error is within 5 standard errors of 0, for each column: by chance false once in 1.7 million times."""
+    spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
+    assert (np.abs(errors.mean(axis=0)) < 5 * spread).all(), errors.mean(axis=0) / spread
+
+
+def covers(hits: NDArray[np.bool_]) -> None:
+    """Intervals of 95 % hold the truth in 93 to 97 % of the trials."""
+    share = hits.mean(axis=0)
+    assert ((share > 0.93) & (share < 0.97)).all(), share
