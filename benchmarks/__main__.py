@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import sys
 
-from benchmarks import bits, client, collector, decoding, imports, peers, record, writing
+from benchmarks import accuracy, bits, client, collector, decoding, imports, peers, record, writing
 
 BENCHMARKS = {
     "client": client.main,
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "record": record.main,
     "collector": collector.main,
     "decode": decoding.main,
+    "accuracy": accuracy.main,
     "peers": peers.main,
 }
 

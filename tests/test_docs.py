@@ -15,6 +15,8 @@ from hubbub.collector import front
 from hubbub.collector.acceptance import REASONS
 from hubbub.collector.candidates import MAX_CANDIDATES, MAX_CANDIDATES_BYTES, MEDIA_TYPES
 from hubbub.collector.collector import CLOCK_DAYS, PURGE_SECONDS
+from hubbub.collector.decode import DEFAULT_CONTROL, diagnostics
+from hubbub.collector.decode.estimates import Row
 from hubbub.collector.monitoring import Monitoring
 from hubbub.collector.openapi import document
 from hubbub.collector.refusal import CODES
@@ -33,6 +35,7 @@ from hubbub.shared.registry import DEFAULT_COMBINE, DEFAULT_VERSION
 from hubbub.shared.response import MAX_EPSILON
 from hubbub.shared.text import MAX_TEXT_BYTES
 from hubbub.shared.wire import MAX_BATCH_BYTES, MAX_BITS, MAX_COHORTS, MAX_NAME, MAX_REPORTS, MAX_VERSION
+from hubbub.simulations import simulate_tally
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -84,19 +87,32 @@ def test_registries_in_the_docs_are_good() -> None:
             Registry.parse(block)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/app-developer.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/app-developer.md", "docs/analyst.md"])
 def test_python_in_the_docs_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [registry] = blocks("docs/registry.md", "toml")
     (tmp_path / "metrics.toml").write_text(registry)
+    truth = {"example.org": 30_000, "example.com": 20_000}
+    (tmp_path / "tally.json").write_bytes(simulate_tally(Registry.parse(registry)["homepage"], truth, 1).json())
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     examples = blocks(name, "python")
     assert examples
     for example in examples:
         exec(compile(example, name, "exec"), names)
-    assert {"report", "client"} & set(names)
+    assert {"report", "client", "estimates"} & set(names)
     client = names.get("client")
     assert not isinstance(client, Client) or client.stats().recorded
+
+
+def test_the_analyst_is_told_every_field_and_every_diagnostic() -> None:
+    page = (ROOT / "docs/analyst.md").read_text(encoding="utf-8")
+    first = [cell for line in page.splitlines() if line.startswith("| `") for cell in [line.split("|")[1]]]
+    told = {name for cell in first for name in re.findall(r"`(\w+)`", cell)}
+    looks = set(re.findall(r'Diagnostic\(\s*"(\w+)"', inspect.getsource(diagnostics)))
+    assert told == set(Row.__struct_fields__) | looks
+    assert f"`{DEFAULT_CONTROL}`, the default" in page
+    assert (diagnostics.EXPLAINED, diagnostics.LISTED, diagnostics.FEW_REPORTS) == (0.5, 0.9, 100)
+    assert (diagnostics.ALARM, "once in 10,000 looks" in page) == (1e-4, True)
 
 
 def test_what_an_example_says_it_prints(

@@ -7,7 +7,7 @@ million devices as for a thousand.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64]
 
+Value = TypeVar("Value", bound=str | bool | float)
 
-def simulate_tally(metric: Metric, truth: Mapping[str | bool | float, int], seed: int | np.random.Generator) -> Tally:
+
+def simulate_tally(metric: Metric, truth: Mapping[Value, int], seed: int | np.random.Generator) -> Tally:
     """Draw the tally of one period: `truth` says how many devices hold each value."""
     counts = np.array(list(truth.values()), np.int64)
     if (counts < 0).any():
@@ -66,7 +68,7 @@ def respond(holding: Counts, reports: Counts, noise: Noise, rng: np.random.Gener
     return sent
 
 
-def _held_bits(metric: Metric, values: list[str | bool | float], members: Counts, rng: np.random.Generator) -> Counts:
+def _held_bits(metric: Metric, values: list[Value], members: Counts, rng: np.random.Generator) -> Counts:
     holding = np.zeros((metric.encoding.cohorts, metric.size), np.int64)
     for value, spread in zip(values, members, strict=True):
         if isinstance(metric.encoding, Rounding):

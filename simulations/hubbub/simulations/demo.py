@@ -1,6 +1,6 @@
 """`hubbub demo`: a crowd of devices, the noisy reports they send, and what can still be learnt from them.
 
-Everything happens in this one process: real secrets, the real `privatize`, counting, and the plain debiased estimates.
+Everything happens in this one process: real secrets, the real `privatize`, counting and decoding.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from hubbub.client import privatize
+from hubbub.collector import Tally, decode
+from hubbub.collector.count import count_bits
 from hubbub.shared import Metric, Registry, Secret
-from hubbub.shared.encode import Bloom, Bucket, OneHot, Rounding
-from hubbub.shared.encode.bloom import digest, position
+from hubbub.shared.encode import Bucket
 from hubbub.shared.table import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Value: TypeAlias = str | bool | float
-Numbers: TypeAlias = npt.NDArray[np.float64]
 
 DEFAULT_DEVICES = 50_000
 FEWEST_DEVICES = 1_000
@@ -45,6 +44,8 @@ class Row:
     truth: float
     estimate: float
     standard_error: float
+    low: float
+    high: float
 
 
 @click.command()
@@ -65,7 +66,8 @@ def demo(devices: int, seed: int, as_json: bool, exit_: bool) -> None:  # noqa: 
             for name, value in values.items():
                 reports[name].add(value, secret)
     results = {
-        name: estimate(metric, reports[name], [values[name] for values in people]) for name, metric in registry.items()
+        name: estimate(metric, reports[name].tally(), [values[name] for values in people])
+        for name, metric in registry.items()
     }
     if as_json:
         click.echo(msgspec.json.encode(results, enc_hook=float))
@@ -100,70 +102,42 @@ class _Reports:
         report = privatize(self._metric, value, secret)
         self._packed[report.cohort] += report.bits
 
-    def debiased(self) -> tuple[Numbers, Numbers]:
-        """Reports of each cohort, and for each cohort and bit how many devices have it set: (c - N Q)/(P - Q)."""
-        width, size, response = self._metric.width, self._metric.size, self._metric.response
-        rows = [np.frombuffer(packed, np.uint8).reshape(-1, width) for packed in self._packed]
-        numbers = np.array([len(row) for row in rows], dtype=float)
-        counts = np.array([np.unpackbits(row, axis=1, count=size, bitorder="little").sum(0) for row in rows])
-        noise, truth = response.noise_is_sent, response.truth_is_sent
-        return numbers, (counts - numbers[:, None] * noise) / (truth - noise)
+    def tally(self) -> Tally:
+        tally = Tally.empty(self._metric)
+        for cohort, packed in enumerate(self._packed):
+            rows = np.frombuffer(packed, np.uint8).reshape(-1, self._metric.width)
+            tally.n[cohort] = len(rows)
+            tally.counts[cohort] = count_bits(rows, self._metric.size)
+        return tally
 
 
-def estimate(metric: Metric, reports: _Reports, values: list[Value]) -> list[Row]:
+def estimate(metric: Metric, tally: Tally, values: list[Value]) -> list[Row]:
     """Set what the reports say beside what is true."""
-    numbers, debiased = reports.debiased()
-    match metric.encoding:
-        case Bloom() as encoding:
-            return _strings(encoding, numbers, debiased, Counter(values))
-        case Rounding(low=low, high=high):
-            mean = math.fsum(map(float, values)) / len(values)
-            share, error = _share(metric, numbers[0], debiased[0, 0])
-            return [Row("mean", mean, low + (high - low) * share, (high - low) * error)]
-        case Bucket() as encoding:
-            return _histogram(metric, encoding, numbers, debiased, values)
-        case OneHot(categories=names):
-            truth = Counter(values)
-            return [
-                Row(name, truth[name] / len(values), *_share(metric, numbers[0], count))
-                for name, count in zip(names, debiased[0], strict=True)
-            ]
-        case _:
-            return [Row("true", sum(map(bool, values)) / len(values), *_share(metric, numbers[0], debiased[0, 0]))]
-
-
-def _share(metric: Metric, number: float, count: float) -> tuple[float, float]:
-    """A share from a debiased count, and its standard error: sqrt(r(1 - r)/n)/(P - Q)."""
-    truth, noise = metric.response.truth_is_sent, metric.response.noise_is_sent
-    sent = noise + (truth - noise) * count / number
-    return count / number, math.sqrt(sent * (1 - sent) / number) / (truth - noise)
-
-
-def _strings(encoding: Bloom, numbers: Numbers, debiased: Numbers, truth: Counter[Value]) -> list[Row]:
-    bits, cohorts = encoding.bits, np.arange(encoding.cohorts)
-    rows = []
-    for site in SITES[:SHOWN_SITES]:
-        start, stride = digest(site)
-        places = [position(start, stride, cohort, bits) for cohort in range(encoding.cohorts)]
-        # In each cohort its bit also holds the 1/bits of all others that happen to fall there.
-        shares = (debiased[cohorts, places] / numbers - 1 / bits) / (1 - 1 / bits)
-        error = shares.std(ddof=1) / math.sqrt(len(shares))
-        rows.append(Row(site, truth[site] / truth.total(), float(shares.mean()), float(error)))
+    estimates = decode(metric, tally, candidates=SITES if metric.kind == "string" else None)
+    if metric.kind == "mean" and estimates.mean is not None:
+        mean = estimates.mean
+        truth = math.fsum(map(float, values)) / len(values)
+        return [Row("mean", truth, mean.estimate, mean.standard_error or 0.0, mean.low, mean.high)]
+    shares = _true_shares(metric, values)
+    rows = [
+        Row(row.value, shares.get(row.value, 0.0), row.share or 0.0, row.standard_error or 0.0, row.low, row.high)
+        for row in estimates.rows
+    ]
+    if metric.kind == "string":
+        return sorted(rows, key=lambda row: -row.truth)[:SHOWN_SITES]
     return rows
 
 
-def _histogram(metric: Metric, encoding: Bucket, numbers: Numbers, debiased: Numbers, values: list[Value]) -> list[Row]:
-    truth, _ = np.histogram(np.array(values, dtype=float), encoding.edges)
-    seen, found = np.zeros(encoding.buckets), np.zeros(encoding.buckets)
-    for cohort, number in enumerate(numbers):
-        observed = list(encoding.observed(cohort))
-        seen[observed] += number
-        found[observed] += debiased[cohort]
-    names = [f"{low:g} to {high:g}" for low, high in pairwise(encoding.edges)]
-    return [
-        Row(name, count / len(values), *_share(metric, number, estimated))
-        for name, count, number, estimated in zip(names, truth, seen, found, strict=True)
-    ]
+def _true_shares(metric: Metric, values: list[Value]) -> dict[str, float]:
+    """The share of each value, by the name that its row has."""
+    if isinstance(metric.encoding, Bucket):
+        counts, _ = np.histogram(np.array(values, dtype=float), metric.encoding.edges)
+        named = dict(
+            zip((f"{low:g} to {high:g}" for low, high in pairwise(metric.encoding.edges)), counts, strict=True)
+        )
+    else:
+        named = {("true" if value is True else str(value)): count for value, count in Counter(values).items()}
+    return {name: float(count) / len(values) for name, count in named.items()}
 
 
 def _show(metric: Metric, rows: list[Row]) -> None:
@@ -177,7 +151,7 @@ def _show(metric: Metric, rows: list[Row]) -> None:
                 row.name,
                 form(row.truth),
                 form(row.estimate),
-                f"{form(row.estimate - 1.96 * row.standard_error)} to {form(row.estimate + 1.96 * row.standard_error)}",
+                f"{form(row.low)} to {form(row.high)}",
             ]
             for row in rows
         ],

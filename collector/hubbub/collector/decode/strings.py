@@ -9,6 +9,7 @@ having been found because it looked large.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -235,23 +236,25 @@ def _rows(
     sizes = shares.copy()
     sizes[selected.found] = possible
     order = np.lexsort((np.arange(design.columns), -sizes, ~is_found))
-    first, chances = design.first, selected.chances
+    columns = (shares, errors, low, high, selected.chances)
     return [
         Row(
-            candidates[first[column]],
-            *_told(float(shares[column]), float(errors[column]), float(low[column]), float(high[column]), reports),
-            float(chances[column]),
+            candidates[first],
+            *_told(share, error, lower, upper, reports),
+            chance,
             column in there,
             *there.get(column, (None, None, None, None)),
             tuple(also.get(column, ())),
         )
-        for column in order.tolist()
+        for column, first, share, error, lower, upper, chance in zip(
+            order.tolist(), design.first[order].tolist(), *(each[order].tolist() for each in columns), strict=True
+        )
     ]
 
 
 def _told(
     share: float, error: float, low: float, high: float, reports: int
 ) -> tuple[float | None, float | None, float | None, float, float]:
-    if not np.isfinite(error):
+    if math.isinf(error):
         return None, None, None, 0.0, 1.0
     return share * reports, share, error, low, high
