@@ -2,6 +2,7 @@
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -38,6 +39,26 @@ def test_a_batch_is_counted_once_however_often_it_comes(ready: Store) -> None:
         oracle.acknowledge(slots)
     verify(ready, oracle)
     shard.close()
+
+
+def test_it_tells_over_how_many_periods_reports_are_spread(ready: Store) -> None:
+    oracle = Oracle()
+    assert ready.periods(METRIC) == 0
+    shard = ready.shard(REGISTRY)
+    shard.commit([judged(oracle.batch()[0]) for _ in range(5)])
+    shard.close()
+    with ready.engine.connect() as connection:
+        days = sorted(set(connection.scalars(select(tally.c.period))))
+    assert ready.periods(METRIC) == len(days) > 1
+    assert ready.periods(METRIC, days[0], days[0]) == 1
+    assert ready.periods(replace(METRIC, every="once")) == 1
+
+
+def test_a_metric_that_means_something_else_is_refused(ready: Store) -> None:
+    ready.check(METRIC)
+    ready.check(replace(METRIC, version=77))  # nothing is known about it
+    with pytest.raises(StoreRefusedError, match="has another meaning"):
+        ready.check(replace(METRIC, lifetime_values=77))
 
 
 def test_a_shard_that_is_opened_again_goes_on_where_it_was(ready: Store) -> None:

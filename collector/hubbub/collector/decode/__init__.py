@@ -15,6 +15,7 @@ from hubbub.collector.decode.control import DEFAULT_CONTROL, Control
 from hubbub.collector.decode.design import bloom_design
 from hubbub.collector.decode.estimates import Diagnostic, Estimates
 from hubbub.collector.decode.histogram import cumulative, histogram, histogram_mean, quantiles
+from hubbub.collector.decode.interval import check_confidence
 from hubbub.collector.decode.mean import mean
 from hubbub.collector.decode.noise import Noise
 from hubbub.collector.decode.strings import decode_strings, equations_of
@@ -56,8 +57,7 @@ def decode(
     """
     if isinstance(control, str):
         control = Control.parse(control)
-    if not 0.5 < (1 + confidence) / 2 < 1:
-        raise ParameterError(f"confidence = {confidence}; allowed: a number above 0 and below 1")
+    check_confidence(confidence)
     check(metric, tally)
     asked = _distinct(metric, candidates)
     periods = _periods(metric, tally) if periods is None else periods
@@ -71,6 +71,7 @@ def decode(
         "end": tally.end,
         "reports": tally.reports,
         "periods": periods,
+        "devices": -(-tally.reports // periods),
         "confidence": confidence,
         "control": None if metric.kind == "mean" else str(control),
     }

@@ -86,6 +86,8 @@ class Estimates(Struct, frozen=True):
     reports: int
     periods: int
     """Over how many periods a device may have reported more than once."""
+    devices: int
+    """The fewest that can have sent so many reports: what the intervals assume."""
     confidence: float
     rows: tuple[Row, ...] = ()
     control: str | None = None

@@ -18,6 +18,7 @@ import numpy as np
 from hubbub.collector.decode import DEFAULT_CONFIDENCE, DEFAULT_CONTROL, diagnostics, look_at
 from hubbub.collector.decode.design import design
 from hubbub.collector.decode.estimates import Diagnostic, Estimates
+from hubbub.collector.decode.interval import check_confidence
 from hubbub.collector.decode.noise import Noise
 from hubbub.collector.decode.strings import decode_strings, equations_of
 from hubbub.shared.errors import ParameterError
@@ -100,8 +101,7 @@ def decode_rappor(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Estimates:
     """Estimate which strings of a map are there, and how common each is."""
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence = {confidence}; allowed: a number above 0 and below 1")
+    check_confidence(confidence)
     reports = int(counts.reports.sum())
     known: dict[str, Any] = {
         "metric": "rappor",
@@ -111,6 +111,7 @@ def decode_rappor(
         "end": None,
         "reports": reports,
         "periods": 1,
+        "devices": reports,
         "confidence": confidence,
         "control": str(control),
     }

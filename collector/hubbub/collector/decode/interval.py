@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
+from hubbub.shared.errors import ParameterError
+
 if TYPE_CHECKING:
     from hubbub.collector.decode.noise import Noise, Numbers
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that no interval can have, or that only an infinite one has."""
+    if not (confidence > 0 and (1 + confidence) / 2 < 1):
+        raise ParameterError(f"confidence = {confidence}; allowed: a number above 0 and below 1")
 
 
 def normal_quantile(confidence: float) -> float:
