@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.collector.decode import google
-from hubbub.collector.decode.google import Parameters, decode_rappor, read_counts, read_map, read_parameters
+from hubbub.collector.decode import google_files
+from hubbub.collector.decode.google import decode_rappor
+from hubbub.collector.decode.google_files import Parameters, read_counts, read_map, read_parameters
 from hubbub.shared.command_line import main
 from hubbub.shared.errors import ParameterError
 
@@ -469,7 +470,7 @@ class TestFaults:
     def test_a_fault_far_into_a_long_map_is_told_with_its_line(
         self, good: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(google, "CHUNK", 64)
+        monkeypatch.setattr(google_files, "CHUNK", 64)
         known = read_parameters(good.folder / "p.csv")
         some = [f"s{number},1,2,4,5\n" for number in range(100)]
         path = good.rewrite("m.csv", "".join(some))

@@ -15,7 +15,7 @@ import msgspec
 
 from hubbub.collector.commands.options import chosen_control, decoding_options, showing_progress
 from hubbub.collector.decode.google import decode_rappor as decode
-from hubbub.collector.decode.google import read_counts, read_map, read_parameters
+from hubbub.collector.decode.google_files import read_counts, read_map, read_parameters
 
 if TYPE_CHECKING:
     from hubbub.collector.decode.estimates import Estimates, Row

@@ -84,39 +84,26 @@ def decode_strings(
     """Find the candidates that are there, and estimate the share of every one."""
     # On one core: the same sums in the same order on any machine, and no threads that wait for each other.
     with threadpool_limits(1, "blas"):
-        return _decode_strings(design, equations, candidates, reports, confidence, control, strict, progress)
-
-
-def _decode_strings(
-    design: Design,
-    equations: Equations,
-    candidates: Sequence[str],
-    reports: int,
-    confidence: float,
-    control: Control,
-    strict: bool,
-    progress: Callable[[str], None],
-) -> Decoded:
-    if strict:
-        here, there = _halves(design, equations)
-        selected = select(design, here, control, progress)
-        refitted = fit(there, design.matrix[:, selected.found], there.variance(selected.fit.fitted))
-        errors = _errors(design, there, refitted)
-        found = _Found(refitted, errors, *_plain_interval(refitted.shares, errors, confidence))
-    else:
-        selected = select(design, equations, control, progress)
-        errors = _errors(design, equations, selected.fit)
-        standing = np.maximum(selected.fit.shares / errors, selected.bar)
-        low, high = conditional_interval(selected.null, standing, selected.bar, confidence)
-        found = _Found(selected.fit, errors, low * errors, high * errors)
-    progress("estimating every candidate")
-    fixed = design.columns < FIXED_LIST * equations.number
-    shares, errors, low, high, whole = _every(design, equations, selected, control, confidence, fixed=fixed)
-    rows = _rows(design, candidates, reports, selected, found, (shares, errors, low, high))
-    not_found = _other(found.fit, confidence)
-    if not fixed:
-        return Decoded(rows, not_found, found.fit, found.fit, fixed, not_found)
-    return Decoded(rows, _other(whole, confidence), whole, found.fit, fixed, not_found)
+        if strict:
+            here, there = _halves(design, equations)
+            selected = select(design, here, control, progress)
+            refitted = fit(there, design.matrix[:, selected.found], there.variance(selected.fit.fitted))
+            errors = _errors(design, there, refitted)
+            found = _Found(refitted, errors, *_plain_interval(refitted.shares, errors, confidence))
+        else:
+            selected = select(design, equations, control, progress)
+            errors = _errors(design, equations, selected.fit)
+            standing = np.maximum(selected.fit.shares / errors, selected.bar)
+            low, high = conditional_interval(selected.null, standing, selected.bar, confidence)
+            found = _Found(selected.fit, errors, low * errors, high * errors)
+        progress("estimating every candidate")
+        fixed = design.columns < FIXED_LIST * equations.number
+        shares, errors, low, high, whole = _every(design, equations, selected, control, confidence, fixed=fixed)
+        rows = _rows(design, candidates, reports, selected, found, (shares, errors, low, high))
+        not_found = _other(found.fit, confidence)
+        if not fixed:
+            return Decoded(rows, not_found, found.fit, found.fit, fixed, not_found)
+        return Decoded(rows, _other(whole, confidence), whole, found.fit, fixed, not_found)
 
 
 @dataclass(frozen=True)
