@@ -278,6 +278,14 @@ class TestOddLists:
             "s2": pytest.approx(0.2, abs=0.08),
         }
 
+    def test_bits_that_one_string_in_64_has_prove_nothing(self) -> None:
+        """Two cohorts of eight bits: among a thousand candidates some have all the bits of a string that is not one."""
+        it = string_metric(8, 1, 2, "{ f = 0.1, p = 0.1, q = 0.9 }")
+        tally = drawn(it, {"unlisted": 1.0}, 10**6, np.random.default_rng(19))
+        estimates = decode(it, tally, candidates=names(1000))
+        assert estimates.detected == ()
+        assert min(row.p_value for row in estimates.rows) >= 1 / 64
+
     def test_cohorts_without_reports_are_left_out(self) -> None:
         it = string_metric(32, 1, 16)
         tally = drawn(it, {"a": 0.6, "b": 0.4}, 200_000, np.random.default_rng(13))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,11 @@ class Design:
     def spread(self) -> float:
         """The chance that a string nobody has asked about sets a given bit."""
         return 1 - (1 - 1 / self.bits) ** self.hashes
+
+    @property
+    def same_bits(self) -> float:
+        """The chance that two strings set the same bits in a cohort, if all of their bits are different ones."""
+        return 1 / math.comb(self.bits, min(self.hashes, self.bits))
 
     def scores(self, weights: Numbers) -> Numbers:
         """Add up what each candidate's bits weigh, less what an unknown string's would on average."""

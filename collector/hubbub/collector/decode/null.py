@@ -28,8 +28,13 @@ _FURTHEST = 40.0
 class Null:
     """The distribution of the score of an absent string, in standard deviations."""
 
-    def __init__(self, weighted: Numbers, draws: float) -> None:
-        """From the weighted residuals, a row for each cohort, and the number of bits that a string sets on average."""
+    def __init__(self, weighted: Numbers, draws: float, least: float = 0.0) -> None:
+        """From the weighted residuals, a row for each cohort, and the number of bits that a string sets on average.
+
+        `least` is the chance that an absent string sets the very bits of another: none can be less likely to look like
+        it. It matters in filters of a few bits and one cohort or two.
+        """
+        self._least = least
         centred = weighted - weighted.mean(axis=1, keepdims=True)
         self.deviation = float(np.sqrt(draws * (centred**2).mean(axis=1).sum()))
         self._scores, self._roots = np.zeros(1), np.zeros(1)
@@ -57,7 +62,7 @@ class Null:
 
     def tail(self, scores: Numbers) -> Numbers:
         """The chance of a score at least this large; never taken to be less than for a normal distribution."""
-        chance: Numbers = special.ndtr(-np.minimum(self.normal(scores), scores))
+        chance: Numbers = np.maximum(special.ndtr(-np.minimum(self.normal(scores), scores)), self._least)
         return chance
 
     def score(self, deviates: Numbers) -> Numbers:
@@ -70,7 +75,9 @@ class Null:
         return scores
 
     def bar(self, chance: float) -> float:
-        """The score that has this chance of being reached."""
+        """The score that has this chance of being reached; infinite if none has."""
+        if chance < self._least:
+            return np.inf
         deviate = -special.ndtri(chance)
         return float(max(deviate, self.score(np.array([deviate]))[0]))
 

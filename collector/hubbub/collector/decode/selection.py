@@ -34,9 +34,9 @@ class Selection:
     """What was found, and what can be said of every column of the design, beside the ones found."""
 
     found: NDArray[np.int64]
-    """Columns, the largest share first."""
+    """Their columns."""
     fit: Fit
-    """Of the ones found, in that order."""
+    """Of the ones found, in the same order."""
     shares: Numbers
     """Of every column: as if it alone were added to the ones found."""
     errors: Numbers
@@ -84,7 +84,8 @@ def judge(design: Design, equations: Equations, control: Control, found: NDArray
     """Work out what each candidate would get, if it alone were added to a fit, and how surprising that is."""
     weights, spread = current.weights, equations.spread
     weighted = weights * current.residual
-    null = Null(weighted.reshape(design.cohorts, design.bits), spread * design.bits)
+    speaking = equations.number / design.bits
+    null = Null(weighted.reshape(design.cohorts, design.bits), spread * design.bits, design.same_bits**speaking)
     # What the ones found already explain is lost to any other: the same share of every column, on average.
     left = max(1 - len(found) / max(equations.number, 1), 0.0)
     information = left * np.maximum((1 - 2 * spread) * (design.matrix.T @ weights) + spread**2 * weights.sum(), 0.0)
