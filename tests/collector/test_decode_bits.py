@@ -1,7 +1,7 @@
 """Flags, categories, means and histograms: unbiased, efficient, and as sure as they say.
 
 Each trial draws devices from a population, so that the truth that an interval has to hold is the population's. With
-4,000 trials a coverage of 95 % is measured to 0.34 %: outside 93 to 97 % once in 10^8 times by chance.
+3,000 trials a coverage of 95 % is measured to 0.4 %: outside 93 to 97 % once in 2 million times by chance.
 """
 
 import math
@@ -16,7 +16,7 @@ from hubbub.collector.decode.noise import Noise
 from hubbub.collector.decode.simplex import norm_sub
 from hubbub.shared import Metric
 
-TRIALS = 4000
+TRIALS = 3000
 
 FLAG = metric("flag")
 CATEGORY = metric("category", 'categories = ["a", "b", "c", "d"]')
@@ -67,9 +67,9 @@ def test_shares_are_unbiased_efficient_and_covered(it: Metric, shares: dict[Valu
         cohorts = range(it.encoding.cohorts)
         observed = [list(it.encoding.observed(cohort)) for cohort in cohorts]  # type: ignore[attr-defined]
         bound = bound_of_shares(noise, truth, np.full(len(cohorts), reports / len(cohorts)), observed)
-    # The variance over 4,000 trials is known to 2.2 % for one share, to about 1 % for the sum of several.
+    # The variance over 3,000 trials is known to 2.6 % for one share, to about 1 % for the sum of several.
     ratio = float((found - truth).var(axis=0).sum() / bound.sum())
-    assert ratio < 1.05 + 0.05 * (len(truth) == 1), ratio
+    assert ratio < 1.05 + 0.08 * (len(truth) == 1), ratio
     # And the standard errors that are told are the ones there are.
     told = (gathered(estimates, "standard_error") ** 2).mean(axis=0).sum()
     assert 0.9 < told / (found - truth).var(axis=0).sum() < 1.1
@@ -116,7 +116,7 @@ class TestMean:
         assert np.mean(sure) > 0.985
         noise = Noise.of(MEAN.response)
         bound = 100**2 * float(noise.variance(np.array((truth - 10) / 100))) / 2000
-        assert found.var() / bound < 1.1  # known to 2.2 %
+        assert found.var() / bound < 1.13  # known to 2.6 %
 
     def test_the_widths_are_those_that_were_computed_elsewhere(self) -> None:
         """2,000 reports at epsilon 1: 0.131 for Hoeffding's, 0.0941 for Clopper and Pearson's."""

@@ -52,7 +52,7 @@ def bound_of_strings(it: Metric, listed: list[str], shares: Numbers, reports: in
 class TestFixedList:
     """Fewer candidates than half the equations: least squares on all of them."""
 
-    @pytest.mark.parametrize("trials", [400, pytest.param(2000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("trials", [200, pytest.param(2000, marks=pytest.mark.slow)])
     @pytest.mark.parametrize(
         ("bits", "hashes", "cohorts", "privacy"),
         [
@@ -79,7 +79,7 @@ class TestFixedList:
             found.append([row.share for row in rows])
             hits.append([row.low <= share <= row.high for row, share in zip(rows, shares, strict=True)])
         is_unbiased(np.array(found, float) - shares)
-        # At least 12,000 intervals: 95 % is measured to 0.2 %, and 93 % is ten of those away.
+        # At least 6,000 intervals: 95 % is measured to 0.3 %, and 93 % is seven of those away.
         assert 0.93 < np.array(hits).mean() < 0.97
         ratio = (np.array(found, float) - shares).var(axis=0).sum() / bound_of_strings(
             it, listed, shares, reports
