@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,8 +67,7 @@ def estimate(
     if first is not None and last is not None and first > last:
         raise click.ClickException("--start: is after --end; allowed: up to it")
     asked = _metric(registry, metric)
-    opened = open_store(store)
-    with showing_progress() as progress:
+    with closing(open_store(store)) as opened, showing_progress() as progress:
         progress("reading")
         opened.check(asked)
         estimates = decode(
@@ -80,7 +80,6 @@ def estimate(
             periods=max(opened.periods(asked, first, last), 1),
             progress=progress,
         )
-    opened.close()
     _show(estimates, everything=everything, as_json=as_json, as_csv=as_csv)
 
 
