@@ -245,9 +245,7 @@ def rappor(peers: Peers) -> str:
     total = sum(row.share or 0.0 for row in rows)
     header = ["", "true bits", "sent as 0", "should be", "estimates sum to", "one candidate left after"]
     should = _per_cent(RAPPOR["f"] / 2)
-    lines = [
-        [OURS, f"{true_bits:,}", f"{cleared:,} ({_per_cent(cleared / true_bits)})", should, f"{total:.2f} n", "never"]
-    ]
+    lines = [[OURS, f"{true_bits:,}", f"{cleared:,} ({_per_cent(cleared / true_bits)})", should, f"{total:.2f} n", "-"]]
     text = ""
     try:
         told = peers.do("pure_rappor", RAPPOR)

@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from collector.decoding import Numbers, Value, bound_of_shares, covers, drawn, is_unbiased, metric
 from hubbub.collector import Estimates, Tally, decode
+from hubbub.collector.decode.estimates import Number
 from hubbub.collector.decode.noise import Noise
 from hubbub.collector.decode.simplex import norm_sub
 from hubbub.shared import Metric
@@ -67,12 +69,36 @@ def test_shares_are_unbiased_efficient_and_covered(it: Metric, shares: dict[Valu
         cohorts = range(it.encoding.cohorts)
         observed = [list(it.encoding.observed(cohort)) for cohort in cohorts]  # type: ignore[attr-defined]
         bound = bound_of_shares(noise, truth, np.full(len(cohorts), reports / len(cohorts)), observed)
-    # The variance over 3,000 trials is known to 2.6 % for one share, to about 1 % for the sum of several.
+    # The variance over 3,000 trials is known to 2.6 % for one share, for which it is computed exactly below, and to
+    # about 1 % for the sum of several.
     ratio = float((found - truth).var(axis=0).sum() / bound.sum())
     assert ratio < 1.05 + 0.08 * (len(truth) == 1), ratio
     # And the standard errors that are told are the ones there are.
     told = (gathered(estimates, "standard_error") ** 2).mean(axis=0).sum()
     assert 0.9 < told / (found - truth).var(axis=0).sum() < 1.1
+
+
+@pytest.mark.parametrize("it", [FLAG, MEAN], ids=["flag", "mean"])
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.3, 0.5, 1.0])
+def test_one_bit_is_unbiased_efficient_and_covered_exactly(it: Metric, share: float) -> None:
+    """No trials: every count that 1,000 reports can give is decoded, and weighed by how likely it is."""
+    noise, reports = Noise.of(it.response), 1000
+    low, width = (0.0, 1.0) if it is FLAG else (10.0, 100.0)
+    truth = low + width * share
+    chances = stats.binom.pmf(np.arange(reports + 1), reports, noise.lie + noise.slope * share)
+    found, hits = [], []
+    for count in range(reports + 1):
+        tally = Tally.empty(it)
+        tally.n[:], tally.counts[:] = reports, count
+        estimates = decode(it, tally)
+        row = estimates.mean or estimates.rows[0]
+        found.append(row.estimate if isinstance(row, Number) else row.share)
+        hits.append(row.low <= truth <= row.high)
+    values = np.array(found, float)
+    assert chances @ values == pytest.approx(truth, abs=1e-9 * width)
+    bound = width**2 * float(noise.variance(np.array(share))) / reports
+    assert chances @ (values - truth) ** 2 / bound <= 1.05
+    assert 0.95 <= chances @ np.array(hits) < 0.97
 
 
 def test_knowing_that_shares_sum_to_one_is_worth_half_the_noise_of_two() -> None:

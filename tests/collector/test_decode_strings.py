@@ -134,7 +134,7 @@ class TestSelection:
 
     @pytest.mark.parametrize("candidates", [200, 3000])
     def test_where_nothing_is_there_nothing_is_found_and_an_alarm_tells(self, candidates: int) -> None:
-        """Family-wise 5 % in 100 trials: 18 or more false alarms of the 45 expected of 1,000 have a chance of 10^-6."""
+        """Family-wise at most 5 % of 100 trials: 18 or more where 5 are expected have a chance of 10^-6."""
         rng = np.random.default_rng([5, candidates])
         control = Control("family-wise", 0.05)
         total = Outcome.total(
