@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.client.errors import SecretLostError, StateError
 from hubbub.shared.secret import SECRET_BYTES, Secret
+from hubbub.shared.sqlite import use_write_ahead_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,7 +162,7 @@ class State:
 
 def _prepare(connection: sqlite3.Connection) -> None:
     """Check that the file is ours, or make it so."""
-    connection.execute("PRAGMA journal_mode = WAL")
+    use_write_ahead_log(connection, BUSY_SECONDS)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -72,9 +73,12 @@ class Collector:
 
     def close(self, timeout: float = CLOSE_SECONDS) -> bool:
         """Take nothing more, commit what waits, and tell whether all that was done in time."""
+        end = time.monotonic() + timeout
         self._closing.set()
         self.decoder.close()
         done = self.writer.close(timeout)
+        if self._housekeeper.ident is not None:
+            self._housekeeper.join(max(0.0, end - time.monotonic()))
         self.store.close()
         return done
 

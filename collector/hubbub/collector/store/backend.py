@@ -11,6 +11,7 @@ from sqlalchemy import event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from hubbub.collector.errors import StoreAddressError, StoreUnavailableError
+from hubbub.shared.sqlite import use_write_ahead_log
 
 if TYPE_CHECKING:
     import sqlite3
@@ -122,7 +123,7 @@ def _sqlite(url: URL) -> Engine:
         connection.isolation_level = None  # transactions begin where we say, below
         # FULL: a commit is on the disk when it returns. WAL: those who read do not wait, and nobody waits for them.
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA journal_mode = WAL").close()
+        use_write_ahead_log(connection, BUSY_SECONDS)
         # What a statement may have to undo stays in memory: a file for it would be made and deleted by every commit.
         connection.execute("PRAGMA temp_store = MEMORY").close()
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}").close()
