@@ -294,10 +294,9 @@ def test_a_fork_after_use_works_in_parent_and_child(tmp_path: Path) -> None:
         assert sorted(report.period.day for report in collector.reports) == [16, 17, 18, 19, 20]
 
 
-def drip(listening: socket.socket) -> None:
+def drip(connection: socket.socket) -> None:
     """Answer so slowly that no reader's patience between two bytes ever ends."""
-    connection, _ = listening.accept()
-    with connection, contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # ends when it notices that nobody listens any more
         for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bytes(10_000):
             connection.sendall(bytes([byte]))
             time.sleep(0.05)
@@ -306,32 +305,39 @@ def drip(listening: socket.socket) -> None:
 @pytest.mark.parametrize("server", ["refused", "silent", "slow"])
 def test_exit_is_not_held_up_by_a_collector_that_does_not_answer(tmp_path: Path, server: str) -> None:
     """A process that waited for its upload would end after 15 s, and be ended here before; `make bench` measures it."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
+    program = textwrap.dedent("""
+        import sys
+        from datetime import UTC, datetime
+        from hubbub.client import Client
+        from hubbub.client.testing import FrozenClock
+        clock = FrozenClock(datetime(2026, 11, 16, 9, 30, tzinfo=UTC))
+        client = Client(sys.argv[3], registry=sys.argv[1], state=sys.argv[2], enabled=True, clock=clock)
+        client.record("crashed", True)
+        clock.advance(days=2)
+        client.close()
+        client.enabled = True  # a new thread, with something to send at once
+        client.record("theme", "dark")
+        sys.stdin.readline()  # until the thread is in the middle of its upload
+    """)
+    registry = tmp_path / "metrics.toml"
+    registry.write_text(example().text)
+    with contextlib.ExitStack() as opened:
+        listening = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listening.settimeout(120)
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         if server == "refused":
             listening.close()
+        command = [sys.executable, "-c", program, str(registry), str(tmp_path / "s.db"), address]
+        process = opened.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE))
+        assert process.stdin is not None
+        if server != "refused":
+            connection = opened.enter_context(listening.accept()[0])
         if server == "slow":
-            dripping = threading.Thread(target=drip, args=(listening,), daemon=True)
+            dripping = threading.Thread(target=drip, args=(connection,), daemon=True)
             dripping.start()
-        program = textwrap.dedent("""
-            import sys, time
-            from datetime import UTC, datetime
-            from hubbub.client import Client
-            from hubbub.client.testing import FrozenClock
-            clock = FrozenClock(datetime(2026, 11, 16, 9, 30, tzinfo=UTC))
-            client = Client(sys.argv[3], registry=sys.argv[1], state=sys.argv[2], enabled=True, clock=clock)
-            client.record("crashed", True)
-            clock.advance(days=2)
-            client.close()
-            client.enabled = True  # a new thread, with something to send at once
-            client.record("theme", "dark")
-            time.sleep(0.5)  # the thread is in the middle of its upload
-        """)
-        registry = tmp_path / "metrics.toml"
-        registry.write_text(example().text)
-        command = [sys.executable, "-c", program, str(registry), str(tmp_path / "s.db"), f"http://127.0.0.1:{port}"]
-        subprocess.run(command, check=True, timeout=14)
-        if server == "slow":
-            dripping.join()  # ends when it notices that nobody listens any more
+            opened.callback(dripping.join)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.wait(14) == 0
     stats = Client(None, registry=registry, state=tmp_path / "s.db", enabled=True).stats()
     assert (stats.recorded, stats.pending) == (2, 2)
