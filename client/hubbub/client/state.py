@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.client.errors import SecretLostError, StateError
 from hubbub.shared.secret import SECRET_BYTES, Secret
-from hubbub.shared.sqlite import use_write_ahead_log
+from hubbub.shared.sqlite import execute_patiently, use_write_ahead_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ class State:
         with self._lock:
             try:
                 connection = self._connect()
-                connection.execute("BEGIN IMMEDIATE")
+                execute_patiently(connection, "BEGIN IMMEDIATE", BUSY_SECONDS)
                 try:
                     yield connection
                 except BaseException:
@@ -124,7 +124,7 @@ class State:
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
             self._make_file()
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
                 _prepare(connection)
             except BaseException:
@@ -164,7 +164,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     """Check that the file is ours, or make it so."""
     use_write_ahead_log(connection, BUSY_SECONDS)
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("BEGIN IMMEDIATE")
+    execute_patiently(connection, "BEGIN IMMEDIATE", BUSY_SECONDS)
     try:
         [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if tables:

@@ -1,4 +1,4 @@
-"""What the state file of a client and the store of a collector both need of SQLite."""
+"""What the state file of a client and the store of a collector both need of SQLite: to wait for others, fairly."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ import time
 _PRIMARY = 0xFF
 """The part of an extended error code that names the kind of error."""
 
-_PAUSE_SECONDS = 0.005
+_PAUSE_SECONDS = 0.002
 
 
-def use_write_ahead_log(connection: sqlite3.Connection, seconds: float) -> None:
-    """Switch to the write-ahead log, waiting for others no longer than this.
+def execute_patiently(connection: sqlite3.Connection, statement: str, seconds: float) -> None:
+    """Execute a statement that needs the file for itself, waiting for others no longer than this.
 
-    SQLite's own timeout does not hold here: whoever switches while another connection writes its first page is told
-    "locked" at once. Without this, of several processes that open a new file together one may be turned away.
+    SQLite can wait too, but asks ever less often, so that whoever came last wins and whoever has waited longest may
+    wait for ever; and for some statements, such as the switch to the write-ahead log, it does not wait at all. Here all
+    ask equally often. The connection's own timeout has to be 0.
     """
     end = time.monotonic() + seconds
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL").close()
+            connection.execute(statement).close()
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
                 raise
             time.sleep(_PAUSE_SECONDS)
         else:
             return
+
+
+def use_write_ahead_log(connection: sqlite3.Connection, seconds: float) -> None:
+    """Switch to the write-ahead log, in which those who read and the one who writes do not wait for each other."""
+    execute_patiently(connection, "PRAGMA journal_mode = WAL", seconds)
