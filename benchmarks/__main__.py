@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import sys
 
-from benchmarks import accuracy, bits, client, collector, decoding, imports, peers, record, writing
+from benchmarks import accuracy, bits, charts, client, collector, decoding, imports, peers, record, writing
 
 BENCHMARKS = {
     "client": client.main,
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "decode": decoding.main,
     "accuracy": accuracy.main,
     "peers": peers.main,
+    "charts": charts.main,
 }
 
 

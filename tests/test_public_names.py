@@ -14,6 +14,7 @@ PUBLIC = {
     "hubbub.client": {"AsyncClient", "Client", "Pending", "SecretLostError", "StateError", "Stats", "privatize"},
     "hubbub.client.testing": {"FrozenClock", "InMemoryCollector"},
     "hubbub.collector": {"Estimates", "Tally", "create_app", "decode"},
+    "hubbub.collector.charts": {"Axis", "Figure", "Form", "Look", "Panel", "Series", "draw"},
     "hubbub.simulations": {"simulate_tally"},
 }  # fmt: skip
 

@@ -1,0 +1,98 @@
+"""The sides of a panel: scale, limits, ticks and what is written at them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from hubbub.collector.charts import words
+from hubbub.collector.charts.theme import SMALL_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis as Side
+
+    from hubbub.collector.charts.figure import Axis
+
+MOST_NAMES = 40
+"""Of more names than this only some are written."""
+MOST_LETTERS = 32
+
+
+def prepare(axes: Axes, x: Axis, y: Axis) -> None:
+    """Choose linear or logarithmic scales, before there are data."""
+    if x.log:
+        axes.set_xscale("log")
+    if y.log:
+        axes.set_yscale("log")
+
+
+def finish(axes: Axes, x: Axis, y: Axis, inches: tuple[float, float]) -> None:
+    """Set limits, ticks and names, once the data are there."""
+    axes.set_xlabel(words.wrapped(x.label, inches[0], SMALL_SIZE))
+    axes.set_ylabel(words.wrapped(y.label, inches[1], SMALL_SIZE))
+    left, right = _limits(x, *axes.get_xlim())
+    axes.set_xlim(left, right)
+    bottom, top = _limits(y, *axes.get_ylim())
+    axes.set_ylim(bottom, top)
+    _ticks(axes.xaxis, x, (left, right), most=max(4, int(inches[0] * 1.8)))
+    _ticks(axes.yaxis, y, (bottom, top), most=max(4, int(inches[1] * 2.2)))
+    if x.names is not None:
+        axes.grid(visible=False, axis="x")
+        _lean(axes, inches[0])
+
+
+def _limits(axis: Axis, low: float, high: float) -> tuple[float, float]:
+    """Take the limits that were asked for, where they can be used."""
+    wanted_low, wanted_high = (low if axis.low is None else axis.low), (high if axis.high is None else axis.high)
+    floor = 0.0 if axis.log else -math.inf
+    return (wanted_low, wanted_high) if floor < wanted_low < wanted_high < math.inf else (low, high)
+
+
+def _ticks(side: Side, axis: Axis, limits: tuple[float, float], most: int) -> None:
+    write = words.percent if axis.percent else words.number
+    if axis.names is not None:
+        step = math.ceil(len(axis.names) / MOST_NAMES) or 1
+        side.set_ticks(
+            range(0, len(axis.names), step), [words.label(name, MOST_LETTERS) for name in axis.names[::step]]
+        )
+        side.set_minor_locator(NullLocator())
+    elif axis.log:
+        _log_ticks(side, axis, limits, most, write)
+    else:
+        side.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+        side.set_major_formatter(_formatter(write))
+
+
+def _log_ticks(side: Side, axis: Axis, limits: tuple[float, float], most: int, write: Callable[[float], str]) -> None:
+    """Powers of ten, or 1, 2 and 5 times them where there are too few powers to read values from."""
+    first, last = (math.log10(limit) for limit in limits)
+    factors = (1, 2, 5) if last - first < 2 else (1,)
+    powers = range(math.floor(first), math.ceil(last) + 1)
+    ticks = [factor * 10.0**power for power in powers for factor in factors]
+    ticks = [tick for tick in ticks if limits[0] <= tick * (1 + 1e-9) and tick <= limits[1] * (1 + 1e-9)]
+    side.set_major_locator(FixedLocator(ticks[:: math.ceil(len(ticks) / most) or 1]))
+    side.set_minor_locator(NullLocator())
+    near_one = limits[0] >= 0.9e-3 and limits[1] <= 1.1e4
+    if axis.percent or near_one or len(factors) > 1:
+        side.set_major_formatter(_formatter(write))
+    else:
+        side.set_major_formatter(_formatter(lambda value: words.power(round(math.log10(value)))))
+
+
+def _formatter(write: Callable[[float], str]) -> FuncFormatter:
+    return FuncFormatter(lambda value, _: write(float(value)))
+
+
+def _lean(axes: Axes, inches: float) -> None:
+    """Turn the names below a panel when they would run into each other."""
+    shown = [tick.get_text() for tick in axes.get_xticklabels()]
+    widest = max(map(len, shown), default=0) * SMALL_SIZE * 0.6 / 72
+    if shown and widest > 0.92 * inches / len(shown):
+        axes.tick_params(axis="x", labelrotation=90 if len(shown) > 16 else 40)
+        for tick in axes.get_xticklabels():
+            tick.set(horizontalalignment="right", rotation_mode="anchor", verticalalignment="center")
