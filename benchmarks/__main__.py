@@ -8,7 +8,19 @@ from __future__ import annotations
 import platform
 import sys
 
-from benchmarks import accuracy, bits, charts, client, collector, decoding, imports, peers, record, writing
+from benchmarks import (
+    accuracy,
+    bits,
+    charts,
+    client,
+    collector,
+    decoding,
+    imports,
+    peers,
+    record,
+    simulate,
+    writing,
+)
 
 BENCHMARKS = {
     "client": client.main,
@@ -19,6 +31,7 @@ BENCHMARKS = {
     "decode": decoding.main,
     "accuracy": accuracy.main,
     "peers": peers.main,
+    "simulate": simulate.main,
     "charts": charts.main,
 }
 

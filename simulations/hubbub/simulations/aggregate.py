@@ -14,8 +14,9 @@ import numpy as np
 from hubbub.collector.decode.design import bloom_design
 from hubbub.collector.decode.noise import Noise
 from hubbub.collector.tally import Tally
-from hubbub.shared.encode import Bloom, Rounding
-from hubbub.shared.errors import ParameterError
+from hubbub.shared.encode import Bloom, Bucket, Rounding
+from hubbub.simulations.encoders import bucket_numbers
+from hubbub.simulations.population import Truth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,20 +31,19 @@ if TYPE_CHECKING:
 Value = TypeVar("Value", bound=str | bool | float)
 
 
-def simulate_tally(metric: Metric, truth: Mapping[Value, int], seed: int | np.random.Generator) -> Tally:
-    """Draw the tally of one period: `truth` says how many devices hold each value."""
-    counts = np.array(list(truth.values()), np.int64)
-    if (counts < 0).any():
-        raise ParameterError("truth: holds a negative count; allowed: 0 and above")
+def simulate_tally(
+    metric: Metric, truth: Mapping[Value, int], seed: int | np.random.Generator, *, devices: int | None = None
+) -> Tally:
+    """Draw the tally of one period: `truth` says how many devices hold each value.
+
+    With `devices` the truth has to sum up to as many, which catches a list that has lost a line.
+    """
+    whole = Truth.of(metric, truth, devices)
     rng = np.random.default_rng(seed)
     tally = Tally.empty(metric)
-    members = spread_over_cohorts(counts, metric.encoding.cohorts, rng)
+    members = spread_over_cohorts(whole.counts, metric.encoding.cohorts, rng)
     tally.n[:] = members.sum(axis=0)
-    if isinstance(metric.encoding, Bloom):
-        holding = held_bits(bloom_design(metric.encoding, [str(value) for value in truth]), members)
-    else:
-        holding = _held_bits(metric, list(truth), members, rng)
-    tally.counts[:] = respond(holding, tally.n, Noise.of(metric.response), rng)
+    tally.counts[:] = respond(_holding(metric, whole, members, rng), tally.n, Noise.of(metric.response), rng)
     return tally
 
 
@@ -58,8 +58,10 @@ def held_bits(design: Design, members: Counts) -> Counts:
     np.add.at(in_columns, design.column, members)
     entries = design.matrix.tocoo()
     rows, columns = entries.coords
-    held = np.bincount(rows, in_columns[columns, rows // design.bits] * entries.data, minlength=design.equations)
-    return held.astype(np.int64).reshape(design.cohorts, design.bits)
+    held = np.zeros(design.equations, np.int64)
+    # In integers: a sum of floats is wrong from 2^53 devices on.
+    np.add.at(held, rows, in_columns[columns, rows // design.bits] * entries.data.astype(np.int64))
+    return held.reshape(design.cohorts, design.bits)
 
 
 def respond(holding: Counts, reports: Counts, noise: Noise, rng: np.random.Generator) -> Counts:
@@ -68,14 +70,22 @@ def respond(holding: Counts, reports: Counts, noise: Noise, rng: np.random.Gener
     return sent
 
 
-def _held_bits(metric: Metric, values: list[Value], members: Counts, rng: np.random.Generator) -> Counts:
-    holding = np.zeros((metric.encoding.cohorts, metric.size), np.int64)
-    for value, spread in zip(values, members, strict=True):
-        if isinstance(metric.encoding, Rounding):
-            holding[0, 0] += rng.binomial(spread.sum(), metric.encoding.place(value) / metric.encoding.offsets)
-            continue
-        for cohort, number in enumerate(spread):
-            encoded = metric.encode(value, cohort, 0)
-            for bit in range(metric.size):
-                holding[cohort, bit] += (encoded >> bit & 1) * number
+def _holding(metric: Metric, truth: Truth, members: Counts, rng: np.random.Generator) -> Counts:
+    """Count the devices of each cohort that have each bit set; for a mean that is up to their offsets, and drawn."""
+    encoding = metric.encoding
+    if isinstance(encoding, Bloom):
+        return held_bits(bloom_design(encoding, truth.values), members)
+    if isinstance(encoding, Rounding):
+        up = [encoding.place(value) / encoding.offsets for value in truth.values]
+        return np.array([[rng.binomial(members.sum(axis=1), up).sum()]])
+    if isinstance(encoding, Bucket):
+        in_buckets = np.zeros((encoding.buckets, encoding.cohorts), np.int64)
+        np.add.at(in_buckets, bucket_numbers(encoding, truth.values), members)
+        observed = [encoding.observed(cohort) for cohort in range(encoding.cohorts)]
+        return in_buckets[observed, np.arange(encoding.cohorts)[:, None]]
+    holding = np.zeros((encoding.cohorts, metric.size), np.int64)
+    for value, spread in zip(truth.values, members, strict=True):
+        bit = metric.encode(value, 0, 0).bit_length() - 1
+        if bit >= 0:
+            holding[:, bit] += spread
     return holding

@@ -1,0 +1,119 @@
+"""Work gives the same results whoever does it, and says plainly when there is nobody."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from hubbub.shared.errors import ParameterError
+from hubbub.simulations.errors import ClusterError
+from hubbub.simulations.work import Work
+from simulations.drawing import draw, end, fail, kill
+
+POINTS = [3, 5, 8, 13]
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[tuple[str, int]]:
+    """A scheduler and its workers, each a process of its own; gives the scheduler's address and process."""
+    command = [sys.executable, "-W", "ignore", "-m"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    scheduler = subprocess.Popen(
+        [*command, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert scheduler.stderr is not None
+    address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at" in line)
+    started: list[subprocess.Popen[str]] = [
+        subprocess.Popen(
+            [*command, "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"],
+            env=environment,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for _ in range(workers)
+    ]
+    try:
+        yield address, scheduler.pid
+    finally:
+        for process in [*started, scheduler]:
+            process.kill()
+            process.wait()
+        scheduler.stderr.close()
+
+
+def nowhere() -> Callable[[int, np.random.Generator], int]:
+    """A function of a module that the cluster does not have."""
+    module = ModuleType("of_another_version")
+    exec("def work(point, rng): return point", module.__dict__)
+    sys.modules[module.__name__] = module
+    found: Callable[[int, np.random.Generator], int] = module.work
+    return found
+
+
+def test_same_seed_same_result_on_any_number_of_processes() -> None:
+    alone = Work().map(draw, POINTS, seed=7)
+    with Work(2) as work:
+        assert work.map(draw, POINTS, seed=7) == alone
+    assert [point for point, _ in alone] == POINTS
+    assert len({number for _, number in alone}) == len(POINTS)
+    assert Work().map(draw, POINTS, seed=8) != alone
+    assert Work().map(draw, POINTS[:2], seed=7) == alone[:2]
+
+
+def test_a_process_that_is_ended_is_told() -> None:
+    with Work(2) as work, pytest.raises(ClusterError, match="a process was ended from outside"):
+        work.map(end, POINTS, seed=7)
+
+
+def test_and_on_a_cluster_whose_loss_is_told() -> None:
+    with cluster(2) as (address, scheduler):
+        with Work(scheduler=address) as work:
+            assert work.map(draw, POINTS, seed=7) == Work().map(draw, POINTS, seed=7)
+            with pytest.raises(ArithmeticError, match="point 3 has no answer"):
+                work.map(fail, POINTS, seed=7)
+            with pytest.raises(ClusterError, match=r"this very version of hubbub is installed"):
+                work.map(nowhere(), POINTS, seed=7)
+        with Work(scheduler=address) as work, pytest.raises(ClusterError, match=r"was lost.*nothing was written"):
+            work.map(kill, [scheduler, *[0] * 50], seed=7)
+
+
+def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hubbub.simulations.work.WORKER_SECONDS", 0.1)
+    with cluster(0) as (address, _), pytest.raises(ClusterError, match=r"has had no worker for 0.1 s; allowed: one"):
+        Work(scheduler=address).__enter__()
+
+
+@pytest.mark.parametrize(
+    "address", ["", "nonsense", "tcp://", "tcp://127.0.0.1", "http://127.0.0.1:1", "tcp://h:99999"]
+)
+def test_what_is_no_scheduler_is_told(address: str) -> None:
+    with pytest.raises(ClusterError, match=r"^scheduler .*: is not an address; allowed: .*tcp://HOST:8786"):
+        Work(scheduler=address).__enter__()
+
+
+def test_a_dead_scheduler_is_told_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        address = f"tcp://127.0.0.1:{gone.getsockname()[1]}"
+    with pytest.raises(ClusterError, match=r"cannot be reached: Connection refused; allowed: "):
+        Work(scheduler=address).__enter__()
+
+
+def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ClusterError, match=r'pip install "hubbub\[cluster\]"'):
+        Work(scheduler="tcp://127.0.0.1:8786").__enter__()
+
+
+def test_nobody_cannot_work() -> None:
+    with pytest.raises(ParameterError, match="workers: 0 is none; allowed: 1 and above"):
+        Work(0)
