@@ -18,6 +18,7 @@ from benchmarks import (
     imports,
     peers,
     record,
+    response,
     simulate,
     writing,
 )
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "collector": collector.main,
     "decode": decoding.main,
     "accuracy": accuracy.main,
+    "response": response.main,
     "peers": peers.main,
     "simulate": simulate.main,
     "charts": charts.main,

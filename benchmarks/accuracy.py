@@ -1,4 +1,4 @@
-"""How right the string decoder is: coverage of its intervals, false discoveries, and strings found.
+"""How right the string decoder is: coverage of its intervals and false discoveries.
 
 Over what google/rappor's regression test varies: five distributions of a hundred strings, five sets of parameters,
 three sizes of population, three sizes of the candidate list, and a tenth of the true strings missing from it, the
@@ -14,10 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks import writing
-from hubbub.collector.decode import decode
 from hubbub.collector.decode.control import Control
-from hubbub.shared import Registry
-from hubbub.simulations import simulate_tally
 from hubbub.simulations.trials import DISTRIBUTIONS, SETTINGS, Outcome, distribution, trial
 
 TRIALS = 2 if os.environ.get("HUBBUB_BENCH_QUICK") else 30
@@ -52,28 +49,6 @@ def run(cell: Cell) -> Outcome:
     )
 
 
-def found_by(privacy: str, hashes: int, seed: int) -> int:
-    """Strings found among 1,000 that follow Zipf's law, by a million reports."""
-    text = f"""
-        [metrics.it]
-        description = "a string"
-        kind = "string"
-        every = "day"
-        bits = 128
-        hashes = {hashes}
-        cohorts = 64
-        lifetime_values = "unlimited"
-        privacy = {privacy}
-    """
-    metric = Registry.parse(text)["it"]
-    names = [f"string {rank}" for rank in range(1, 1001)]
-    shares = 1 / np.arange(1, 1001)
-    rng = np.random.default_rng(seed)
-    counts = rng.multinomial(10**6, shares / shares.sum())
-    tally = simulate_tally(metric, dict(zip(names, counts.tolist(), strict=True)), rng)
-    return len(decode(metric, tally, candidates=names).detected)
-
-
 def share(part: float, whole: float) -> str:
     return f"{part / whole:.1%}" if whole else "-"
 
@@ -103,11 +78,6 @@ def main() -> None:
     ]
     with ProcessPoolExecutor() as pool:
         outcomes = dict(zip(cells + nulls, pool.map(run, cells + nulls), strict=True))
-        seeds = range(max(TRIALS // 3, 1))
-        ours = list(
-            pool.map(found_by, ["{ report = 1.0743, lifetime = 4.3944 }"] * len(seeds), [1] * len(seeds), seeds)
-        )
-        theirs = list(pool.map(found_by, ["{ f = 0.5, p = 0.5, q = 0.75 }"] * len(seeds), [2] * len(seeds), seeds))
     real = {cell: outcome for cell, outcome in outcomes.items() if not cell.none_exists}
     rows = [
         told(
@@ -127,12 +97,6 @@ def main() -> None:
             f"\n\nNone of the candidates exists, {control}: {total.any_false} of {total.trials} trials report any "
             f"string ({share(total.any_false, total.trials)}), and {total.alarms} raise an alarm."
         )
-    text += (
-        "\n\nZipf's law over 1,000 strings, 10^6 reports, epsilon 1.07 a report and 4.39 a lifetime: the default "
-        f"response finds {np.mean(ours):.1f}, RAPPOR's f = 1/2, p = 1/2, q = 3/4 with two hashes "
-        f"{np.mean(theirs):.1f}, "
-        f"{np.mean(ours) / np.mean(theirs):.2f} times as many ({len(seeds)} trials)."
-    )
     print(text)
     if writing.wanted():
         writing.write_section(PAGE, "accuracy", text)
