@@ -4,13 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench gallery clean
 
 demo: .venv/ready  ## a crowd of devices, and what is learnt from it; ARGS="--devices 100000"
 	$(BIN)/hubbub demo $(ARGS)
 
 test: lint  ## everything that has to be green
-	$(BIN)/pytest -m "not slow" --cov $(ARGS)
+	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist loadscope --cov $(ARGS)
 
 test-slow: .venv/ready  ## the longer proofs
 	$(BIN)/pytest -m slow $(ARGS)
@@ -23,6 +23,9 @@ lint: .venv/ready  ## style, types and who may import whom
 
 bench: .venv/ready  ## ratios, side by side in one run
 	$(BIN)/python -m benchmarks $(ARGS)
+
+gallery: .venv/ready  ## every experiment, its figure and docs/gallery.md
+	$(BIN)/python -m hubbub.simulations.gallery docs $(ARGS)
 
 clean:
 	rm -rf .venv

@@ -1,6 +1,8 @@
 """The documentation is true: links lead somewhere, examples run, and tables say what the code says."""
 
+import html
 import inspect
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -35,7 +37,8 @@ from hubbub.shared.registry import DEFAULT_COMBINE, DEFAULT_VERSION
 from hubbub.shared.response import MAX_EPSILON
 from hubbub.shared.text import MAX_TEXT_BYTES
 from hubbub.shared.wire import MAX_BATCH_BYTES, MAX_BITS, MAX_COHORTS, MAX_NAME, MAX_REPORTS, MAX_VERSION
-from hubbub.simulations import simulate_tally
+from hubbub.simulations import gallery, simulate_tally
+from hubbub.simulations.experiments import NAMES, experiment
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -87,7 +90,7 @@ def test_registries_in_the_docs_are_good() -> None:
             Registry.parse(block)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/app-developer.md", "docs/analyst.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/app-developer.md", "docs/analyst.md", "docs/researcher.md"])
 def test_python_in_the_docs_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [registry] = blocks("docs/registry.md", "toml")
     (tmp_path / "metrics.toml").write_text(registry)
@@ -99,9 +102,22 @@ def test_python_in_the_docs_runs(name: str, tmp_path: Path, monkeypatch: pytest.
     assert examples
     for example in examples:
         exec(compile(example, name, "exec"), names)
-    assert {"report", "client", "estimates"} & set(names)
+    assert {"report", "client", "estimates", "simulated"} & set(names)
     client = names.get("client")
     assert not isinstance(client, Client) or client.stats().recorded
+
+
+def test_the_gallery_shows_every_experiment_as_its_data_have_it() -> None:
+    figures = ROOT / "docs" / "figures"
+    assert page("docs/gallery.md") == gallery.page(figures)
+    assert {path.name for path in figures.iterdir()} == {f"{name}{form}" for name in NAMES for form in gallery.KEPT}
+    for name in NAMES:
+        document = json.loads((figures / f"{name}.json").read_text(encoding="utf-8"))
+        found = experiment(name)
+        assert (document["title"], document["setting"]) == (found.title, found.setting)
+        sizes = (document["devices"], document["trials"], document["seed"])
+        assert sizes == (found.devices, found.trials, gallery.SEED)
+        assert html.escape(document["caption"], quote=False) in (figures / f"{name}.svg").read_text(encoding="utf-8")
 
 
 def test_the_analyst_is_told_every_field_and_every_diagnostic() -> None:
@@ -253,7 +269,7 @@ def test_every_command_and_option_is_documented_with_its_default_and_no_other() 
             elif isinstance(default, tuple):
                 assert told == " ".join(f"{number:g}" for number in default)
             elif isinstance(default, (int, float)) and not isinstance(default, bool):
-                assert told == f"{default:g}", option
+                assert told == f"{default:.10g}", option
 
 
 def test_parameters_and_methods_of_the_client_are_documented() -> None:

@@ -15,6 +15,7 @@ PUBLIC = {
     "hubbub.client.testing": {"FrozenClock", "InMemoryCollector"},
     "hubbub.collector": {"Estimates", "Tally", "create_app", "decode"},
     "hubbub.collector.charts": {"Axis", "Figure", "Form", "Look", "Panel", "Series", "draw"},
+    "hubbub.simulations.audit": {"Audit", "audit"},
     "hubbub.simulations": {"Devices", "Life", "Simulated", "Work", "simulate_devices", "simulate_tally"},
 }  # fmt: skip
 

@@ -273,7 +273,9 @@ def test_connections_that_fail_are_tried_again(
     assert balanced(again) == Stats(recorded=3, sent=3)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "https://127.0.0.1:1", "http://name.invalid", "nonsense://x", "http://["])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1", "https://127.0.0.1:1", "http://name.invalid", "nonsense://x", "http://["]
+)
 def test_collectors_that_cannot_be_reached(tmp_path: Path, clock: FrozenClock, url: str) -> None:
     client = with_reports(url, tmp_path, clock)
     assert not client.flush(timeout=0.5)

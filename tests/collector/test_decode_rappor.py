@@ -12,7 +12,6 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,35 +21,17 @@ import pytest
 from hubbub.collector.decode import google_files
 from hubbub.collector.decode.google import decode_rappor
 from hubbub.collector.decode.google_files import Parameters, read_counts, read_map, read_parameters
-from hubbub.shared.command_line import main
 from hubbub.shared.errors import ParameterError
+from told import Run, Told, run_here
 
 HEADER = "string,estimate,std_error,proportion,prop_std_error,prop_low_95,prop_high_95,p_value"
 SURE = ("--family-wise", "0.0000001")
 
 
-@dataclass(frozen=True)
-class Told:
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Told]
-
-
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line, in this process."""
-
-    def run(*arguments: object) -> Told:
-        monkeypatch.setattr(sys, "argv", ["hubbub", "decode-rappor", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return Told(int(ended.value.code or 0), told.out, told.err)
-
-    return run
+    return run_here("decode-rappor", capsys, monkeypatch)
 
 
 @dataclass(frozen=True)

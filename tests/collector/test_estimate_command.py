@@ -10,8 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -23,9 +22,9 @@ from hubbub.collector.candidates import TEXT, spooling
 from hubbub.collector.store import Store
 from hubbub.collector.store.candidates import put_chunks
 from hubbub.shared import Batch, Registry, Report
-from hubbub.shared.command_line import main
 from hubbub.shared.metric import Metric
 from hubbub.shared.wire import new_batch_id
+from told import Run, run_here
 
 TOML = """
 [metrics.page]
@@ -133,30 +132,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@dataclass(frozen=True)
-class Told:
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Told]
-
-
 @pytest.fixture
 def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line, in this process, told of store and registry by the environment."""
     monkeypatch.setenv("HUBBUB_STORE", f"sqlite:///{folder}/hubbub.db")
     monkeypatch.setenv("HUBBUB_REGISTRY", f"{folder}/metrics.toml")
-
-    def run(*arguments: object) -> Told:
-        monkeypatch.setattr(sys, "argv", ["hubbub", "estimate", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return Told(int(ended.value.code or 0), told.out, told.err)
-
-    return run
+    return run_here("estimate", capsys, monkeypatch)
 
 
 class TestKinds:

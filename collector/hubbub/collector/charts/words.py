@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 import unicodedata
 
@@ -14,11 +15,12 @@ LETTER = 0.53
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _REPLACEMENT = "\ufffd"
+_BREAKS = re.compile(r"[^\S\xa0\u202f]+")
 
 
 def plain(text: str) -> str:
-    """Replace what XML cannot hold, and line breaks by spaces."""
-    spaced = " ".join(text.split())
+    """Replace what XML cannot hold, and line breaks by spaces; spaces that keep words together stay."""
+    spaced = " ".join(filter(None, _BREAKS.split(text)))
     return "".join(_REPLACEMENT if _unprintable(letter) else letter for letter in spaced)
 
 
