@@ -26,6 +26,7 @@ def test_shapes() -> None:
     exponential = shares("exponential", 100)
     assert exponential[0] / exponential[20] == pytest.approx(np.e)
     assert shares("gauss", 100).argmax() == 49
+    assert (shares("normal", 100) == normal_shares(50, 10)).all()
 
 
 def test_the_normal_one_has_its_mean_and_deviation() -> None:

@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
     Shares = NDArray[np.float64]
 
-DISTRIBUTIONS = ("uniform", "gauss", "exponential", "zipf", "zipf1.5")
+DISTRIBUTIONS = ("uniform", "gauss", "normal", "exponential", "zipf", "zipf1.5")
 """Over ranks: of strings, of categories, or of places between the lowest and the highest number."""
 
 MAX_COUNT = 2**63 - 1
 
 
 def shares(name: str, number: int) -> Shares:
-    """Spread a population over so many values; the shapes are those of google/rappor's regression test."""
+    """Spread a population over so many values.
+
+    `normal` is normal(50, 10) where there are a hundred; the other shapes are those of google/rappor's regression test.
+    """
     if number < 1:
         raise ParameterError(f"distribution {name}: {number} values are none; allowed: 1 and above")
     rank = np.arange(1, number + 1)
@@ -33,6 +36,8 @@ def shares(name: str, number: int) -> Shares:
         weights = np.ones(number)
     elif name == "gauss":
         weights = np.exp(-(((rank - number / 2) / (number / 6)) ** 2) / 2)
+    elif name == "normal":
+        weights = normal_shares(number / 2, number / 10, number)
     elif name == "exponential":
         weights = np.exp(-rank / (number / 5))
     elif name == "zipf":

@@ -17,6 +17,7 @@ from hubbub.collector.decode.noise import Noise
 from hubbub.collector.decode.strings import decode_strings, equations_of
 from hubbub.shared.encode import Bloom
 from hubbub.simulations.aggregate import held_bits, respond, spread_over_cohorts
+from hubbub.simulations.distributions import shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,15 +86,7 @@ class Outcome:
 
 def distribution(name: str) -> Numbers:
     """The shares of the true strings."""
-    rank = np.arange(1, STRINGS + 1)
-    weights = {
-        "uniform": np.ones(STRINGS),
-        "gauss": np.exp(-(((rank - STRINGS / 2) / (STRINGS / 6)) ** 2) / 2),
-        "exponential": np.exp(-rank / (STRINGS / 5)),
-        "zipf1": 1 / rank,
-        "zipf1.5": 1 / rank**1.5,
-    }[name]
-    return np.asarray(weights / weights.sum(), np.float64)
+    return shares("zipf" if name == "zipf1" else name, STRINGS)
 
 
 def trial(

@@ -32,7 +32,9 @@ SHOWN_ROWS = 30
 @click.option("--scheduler", metavar="ADDRESS", help="a Dask scheduler to work on instead, as tcp://HOST:8786")
 @click.option("--registry", metavar="FILE", help=f"{OWN}: the file of metrics")
 @click.option("--metric", help=f"{OWN}: which one")
-@click.option("--distribution", help=f"{OWN}: uniform, gauss, exponential, zipf, zipf1.5, or a CSV of value,count")
+@click.option(
+    "--distribution", help=f"{OWN}: uniform, gauss, normal, exponential, zipf, zipf1.5, or a CSV of value,count"
+)
 @click.option("--json", "as_json", is_flag=True, help="print everything as one JSON object")
 def simulate(
     name: str | None,
