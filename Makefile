@@ -4,9 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: demo test test-slow lint bench gallery clean
+.PHONY: demo test test-slow lint bench gallery docs clean
 
-demo: .venv/ready  ## a crowd of devices, and what is learnt from it; ARGS="--devices 100000"
+demo: .venv/ready  ## a crowd of devices, and what is learnt from it; ARGS=--exit
 	$(BIN)/hubbub demo $(ARGS)
 
 test: lint  ## everything that has to be green
@@ -27,8 +27,15 @@ bench: .venv/ready  ## ratios, side by side in one run
 gallery: .venv/ready  ## every experiment, its figure and docs/gallery.md
 	$(BIN)/python -m hubbub.simulations.gallery docs $(ARGS)
 
+docs: .venv/ready-docs  ## the documentation as a site, in site/; warnings are errors, so never --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 clean:
-	rm -rf .venv
+	rm -rf .venv site
+
+.venv/ready-docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
 
 .venv/ready: pyproject.toml Makefile
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubbub needs Python 3.11 or newer: make PYTHON=python3.12")'

@@ -1,15 +1,19 @@
 """The documentation is true: links lead somewhere, examples run, and tables say what the code says."""
 
 import html
+import importlib
 import inspect
 import json
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from collector.apps import BEARER, running
 from hubbub.client import AsyncClient, Client, outbox
 from hubbub.client.client import EXIT_SECONDS
 from hubbub.client.consent import VARIABLES
@@ -39,6 +43,7 @@ from hubbub.shared.text import MAX_TEXT_BYTES
 from hubbub.shared.wire import MAX_BATCH_BYTES, MAX_BITS, MAX_COHORTS, MAX_NAME, MAX_REPORTS, MAX_VERSION
 from hubbub.simulations import gallery, simulate_tally
 from hubbub.simulations.experiments import NAMES, experiment
+from test_public_names import PUBLIC
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -411,3 +416,105 @@ def test_changelog_has_the_headings_it_promises() -> None:
         "Fixed",
         "Security",
     }
+
+
+def commands(text: str) -> list[list[str]]:
+    """The hubbub commands in the indented and fenced blocks of a page, as words, without what a shell adds to them."""
+    fenced = re.findall(r"^```(?:\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    block = "\n".join([*fenced, *re.findall(r"^ {4}(.*)$", text, re.MULTILINE)]).replace("\\\n", " ")
+    found = re.findall(r"^ *(?:\$ )?(?:\w+=(?:\$\(.*?\)|\S+) )*hubbub ([^|>&\n]*)", block, re.MULTILINE)
+    return [shlex.split(line, comments=True) for line in found]
+
+
+def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The command that some words call, and its arguments."""
+    command: click.Command = hubbub
+    while isinstance(command, click.Group):
+        inner = command.get_command(click.Context(command), words[0])
+        assert inner is not None, words
+        command, words = inner, words[1:]
+    return command, words
+
+
+SHOWN = [path for path in PAGES if commands(path.read_text(encoding="utf-8"))]
+IN_BLOCKS = sorted({tuple(words) for path in SHOWN for words in commands(path.read_text(encoding="utf-8"))})
+SMALL = {
+    "audit": ("--trials", "1000", "--workers", "1"),
+    "decode-rappor": (),
+    "estimate": (),
+    "plan": (),
+    "privacy": (),
+    "registry": (),
+    "simulate your-metric --registry": ("--trials", "1", "--workers", "1"),
+}
+"""How commands begin that are run, and what makes them quick. `serve` and the experiments have tests of their own."""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the pages speak of."""
+    folder = tmp_path_factory.mktemp("desk")
+    [registry] = blocks("docs/registry.md", "toml")
+    (folder / "metrics.toml").write_text(registry)
+    (folder / "truth.csv").write_text("value,count\nexample.org,600\nexample.com,400\n")
+    (folder / "sites.txt").write_text("example.org\nexample.com\n")
+    (folder / "params.csv").write_text("k,h,m,p,q,f\n8,1,1,0.5,0.75,0.5\n")
+    (folder / "counts.csv").write_text("1000,600,600,600,600,600,600,600,600\n")
+    (folder / "map.csv").write_text("example.org,1\nexample.com,2\n")
+    (folder / "simulations").symlink_to(ROOT / "simulations")
+    with running(folder, Registry.parse(registry)) as app:
+        path = "/v1/metrics/homepage/candidates"
+        put = app.test_client().put(path, data="example.org\n", content_type="text/plain", headers=BEARER)
+        assert put.status_code < 300, put.text
+    return folder
+
+
+def test_the_pages_that_show_commands_are_found() -> None:
+    shown = {path.relative_to(ROOT).as_posix() for path in SHOWN}
+    assert {"README.md", "docs/operator.md", "docs/analyst.md", "docs/researcher.md", "docs/gallery.md"} <= shown
+    assert ("serve", "--registry", "metrics.toml", "--host", "0.0.0.0") in IN_BLOCKS
+    assert {words[0] for words in IN_BLOCKS} >= {name.split()[0] for name in SMALL}
+
+
+@pytest.mark.parametrize("words", IN_BLOCKS, ids=" ".join)
+def test_commands_in_the_docs_can_be_parsed_and_quick_ones_run(
+    words: tuple[str, ...], desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(desk)
+    command, arguments = command_of(list(words))
+    command.make_context(words[0], list(arguments))
+    for small in (options for name, options in SMALL.items() if " ".join(words).startswith(name)):
+        result = CliRunner().invoke(hubbub, [*words, *small])
+        assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_named_in_sentences_exist_with_their_options(path: Path) -> None:
+    for word in code_words(path.read_text(encoding="utf-8")):
+        if re.match(r"hubbub [a-z]", word):
+            command, arguments = command_of(word.split()[1:])
+            known = {option for each in command.params for option in each.opts} | {"--help"}
+            assert {argument for argument in arguments if argument.startswith("--")} <= known, word
+
+
+def test_the_reference_lists_every_public_name() -> None:
+    pages = ROOT.glob("docs/reference/*.md")
+    listed = [name for path in pages for name in re.findall(r"^::: (\S+)$", path.read_text(), re.MULTILINE)]
+    assert len(listed) == len(set(listed))
+    public = {f"{package}.{name}" for package, names in PUBLIC.items() for name in names}
+    assert {name for name in listed if not name.startswith("hubbub.simulations.live.")} == public
+    for name in listed:
+        module, _, last = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), last), name
+
+
+def test_every_erratum_is_on_its_page() -> None:
+    told = re.findall(r"^### (E\d+): ", page("docs/errata.md"), re.MULTILINE)
+    assert told == [f"E{number}" for number in range(1, 17)]
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    listed = re.findall(r"([\w/-]+\.md)$", page("mkdocs.yml"), re.MULTILINE)
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == pages | {"about.md", "changelog.md", "contributing.md"}

@@ -7,18 +7,19 @@ import sys
 import warnings
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from hubbub.collector.charts import Axis, Figure, Panel, Series, draw
 from hubbub.collector.charts.figure import Look
 from hubbub.collector.charts.theme import DARK, LIGHT, styles
-from hubbub.collector.charts.words import number, percent
+from hubbub.collector.charts.words import day, number, percent
 from hubbub.shared.errors import ParameterError
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAN, INFINITE = float("nan"), float("inf")
-LOOKS: tuple[Look, ...] = ("line", "points", "theory", "band", "bars")
+LOOKS: tuple[Look, ...] = ("line", "points", "theory", "band", "trend", "bars", "backdrop")
 
 
 DAYS, SHARE = Axis("days"), Axis("share")
@@ -176,7 +177,9 @@ class TestOddData:
             Series("odd", odd, odd, odd[::-1], odd, look=look),
             Series("nothing", [NAN], [NAN], look=look),
         ]
+        lying = [replace(each, sideways=True) for each in series]
         panels = [Panel("", axis, axis, series), Panel("", log, log, series), Panel("", log, axis, series[:1])]
+        panels += [Panel("", Axis("x", dates=True), log, lying)]
         ET.fromstring(draw(Figure("", "", panels)))
 
     def test_points_that_have_no_place_are_left_out(self) -> None:
@@ -204,6 +207,86 @@ class TestOddData:
         given = {"y": [1.0, 2.0], "low": [1.0, 2.0], "high": [1.0, 2.0]} | {name: [1.0]}
         with pytest.raises(ParameterError, match=f'series "s": {name} has length 1, x has 2; allowed: the same'):
             Series("s", [1.0, 2.0], given["y"], given["low"], given["high"])
+
+
+class TestRows:
+    """Names one under the other, with bars and intervals that lie."""
+
+    ROWS = Axis("", names=["first", "second", "third"], notes=["10 %", "20 %", "<5 %"])
+
+    def drawn(self, *series: Series, x: Axis = SHARE) -> bytes:
+        return draw(one(*series, x=x, y=self.ROWS))
+
+    def place(self, svg: bytes, text: str) -> tuple[float, float]:
+        [found] = [each for each in ET.fromstring(svg).iter(f"{SVG}text") if "".join(each.itertext()) == text]
+        return float(found.get("x", "nan")), float(found.get("y", "nan"))
+
+    def test_the_first_is_at_the_top_between_its_name_and_its_note(self) -> None:
+        svg = self.drawn(Series("", [0, 1, 2], [1, 2, 3], look="bars", sideways=True))
+        names = [self.place(svg, name) for name in self.ROWS.names or ()]
+        notes = [self.place(svg, note) for note in self.ROWS.notes or ()]
+        assert names[0][1] < names[1][1] < names[2][1]
+        for name, note in zip(names, notes, strict=True):
+            assert name[1] == pytest.approx(note[1], abs=2)
+            assert name[0] + 300 < note[0] < 7.2 * 72
+
+    def test_paper_gets_as_high_as_its_names_need(self) -> None:
+        def height(rows: int) -> float:
+            names = Axis("", names=["name"] * rows)
+            svg = draw(one(Series("", [0], [1], look="bars", sideways=True), y=names))
+            return float(ET.fromstring(svg).get("viewBox", "").split()[3])
+
+        assert height(20) - height(10) == pytest.approx(10 * 0.29 * 72, abs=1)
+
+    @pytest.mark.parametrize("look", ["bars", "points", "backdrop"])
+    def test_intervals_lie(self, look: Look) -> None:
+        """A wide one makes the panel wide, and not high: there is one side that gets so far."""
+        narrow, wide = (
+            texts(draw(one(Series("", [0, 1, 2], [1, 2, 3], [0, 1, 2], [2, 3, high], look, sideways=True))))
+            for high in (4.0, 4000.0)
+        )
+        assert (narrow.count("4,000"), wide.count("4,000")) == (0, 1)
+
+    def test_stacked_panels_are_one_under_the_other(self) -> None:
+        panels = [Panel(title, DAYS, SHARE, [Series("", [0, 1], [0, 1])]) for title in ("upper", "lower")]
+        beside, stacked = (draw(Figure("", "", panels, stacked=stacked)) for stacked in (False, True))
+        (left, top), (right, level) = (self.place(beside, title) for title in ("upper", "lower"))
+        assert (left < right, top) == (True, level)
+        (left, top), (right, bottom) = (self.place(stacked, title) for title in ("upper", "lower"))
+        assert (left, top < bottom) == (right, True)
+
+
+class TestTrend:
+    def paths(self, *y: float) -> list[str]:
+        """The lines of a picture."""
+        svg = draw(one(Series("s", range(len(y)), y, [each - 1 for each in y], [each + 1 for each in y], "trend")))
+        return [each.get("d", "") for each in ET.fromstring(svg).iter(f"{SVG}path") if each.get("fill") == "none"]
+
+    def test_it_breaks_off_where_a_number_is_missing(self) -> None:
+        def strokes(*y: float) -> int:
+            return max(path.count("M") for path in self.paths(*y))
+
+        assert strokes(1.0, 2.0, 3.0, 4.0, 5.0) == 1
+        assert strokes(1.0, 2.0, NAN, 4.0, 5.0) == 2
+
+
+class TestDates:
+    def dates(self, first: float, last: float) -> list[str]:
+        x = Axis("day", dates=True, low=first, high=last)
+        return [text for text in texts(draw(one(Series("s", [first, last], [1, 2]), x=x))) if text[:2] in {"20", "19"}]
+
+    def test_days_are_written_as_dates(self) -> None:
+        assert self.dates(20_773, 20_776) == ["2026-11-16", "2026-11-17", "2026-11-18", "2026-11-19"]
+
+    def test_weeks_begin_on_mondays(self) -> None:
+        assert self.dates(20_774, 20_802) == ["2026-11-23", "2026-11-30", "2026-12-07", "2026-12-14"]
+
+    def test_years_have_few_of_them(self) -> None:
+        assert 3 <= len(self.dates(11_000, 20_773)) <= 12
+
+    def test_days_beyond_the_calendar_have_no_name(self) -> None:
+        assert day(0) == "1970-01-01"
+        assert day(1e9) == day(-1e9) == ""
 
 
 class TestStyles:

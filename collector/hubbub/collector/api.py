@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import io
 import ipaddress
-from datetime import date
-from typing import TYPE_CHECKING, TypeVar, cast
+from datetime import date  # noqa: TC003  (msgspec reads the annotations)
+from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 from flask import Blueprint, Response, current_app, request
 
 from hubbub.collector import candidates
 from hubbub.collector.candidates import MEDIA_TYPES, TEXT, TooManyCandidatesError
-from hubbub.collector.decode import DEFAULT_CONFIDENCE, DEFAULT_CONTROL, Control
-from hubbub.collector.decode.control import METHODS
 from hubbub.collector.decode.process import SPELLINGS
 from hubbub.collector.decoding import Manner
 from hubbub.collector.errors import StoreUnavailableError
 from hubbub.collector.ingest import BEARER
+from hubbub.collector.query import Query
 from hubbub.collector.refusal import PROBLEM, Refused
 from hubbub.collector.store.candidates import get_chunks, get_revision, put_chunks
 from hubbub.shared.errors import ParameterError, UnknownMetricError
@@ -35,10 +34,12 @@ if TYPE_CHECKING:
     from hubbub.shared.metric import Metric
 
     View = TypeVar("View", bound=Callable[..., Response])
-    Value = TypeVar("Value")
 
 JSON = "application/json"
 TOML = "application/toml"
+DASHBOARD = "dashboard"
+"""The blueprint with a guard of its own."""
+
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _FORWARDING = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
@@ -85,22 +86,30 @@ def public(view: View) -> View:
 
 @api.before_app_request
 def authorize() -> None:
-    """Let nobody see anything without the admin token, except what is public."""
-    if request.endpoint is None or getattr(current_app.view_functions[request.endpoint], "public", False):
+    """Let nobody see anything without the admin token, except what is public. The dashboard asks for it in its way."""
+    if request.endpoint is None or request.blueprint == DASHBOARD:
         return
-    token = _collector().admin_token
-    if token is not None:
-        if not token.opens(request.headers.get("Authorization")):
-            raise Refused("token_wrong", "this needs the admin token, as Authorization: Bearer TOKEN", BEARER)
-    elif not _is_local():
-        raise Refused("token_wrong", "this collector has no admin token, and so answers only on loopback", BEARER)
+    if not getattr(current_app.view_functions[request.endpoint], "public", False):
+        why = why_not()
+        if why is not None:
+            raise why
+
+
+def why_not() -> Refused | None:
+    """Why a request may not read; None where it shows the admin token, or comes from here and none is needed."""
+    token = collector_here().admin_token
+    if token is None and not _is_local():
+        return Refused("token_wrong", "this collector has no admin token, and so answers only on loopback", BEARER)
+    if token is not None and not token.opens(request.headers.get("Authorization")):
+        return Refused("token_wrong", "this needs the admin token, as Authorization: Bearer TOKEN", BEARER)
+    return None
 
 
 @api.get("/v1/registry")
 @public
 def registry() -> Response:
     """The registry, as TOML: what clients need to know, and what anybody may check."""
-    response = Response(_collector().registry.text, content_type=f"{TOML}; charset=utf-8")
+    response = Response(collector_here().registry.text, content_type=f"{TOML}; charset=utf-8")
     response.add_etag()
     response.make_conditional(request)
     return response
@@ -109,7 +118,7 @@ def registry() -> Response:
 @api.get("/v1/metrics")
 def metrics() -> Response:
     """Every metric, with how much there is of it."""
-    collector = _collector()
+    collector = collector_here()
     held = {(each.metric, each.version): each for each in collector.store.held()}
     summaries = []
     for metric in collector.registry.values():
@@ -138,18 +147,18 @@ def metrics() -> Response:
 @api.get("/v1/metrics/<name>/tally")
 def tally(name: str) -> Response:
     """The tally of a metric, over the periods from `start` to `end`, both included."""
-    _know("start", "end")
-    return _json(_collector().store.tally(_metric(name), *_span()).document())
+    query = Query(request.args, "start", "end")
+    return _json(collector_here().store.tally(metric_named(name), *query.span()).document())
 
 
 @api.get("/v1/metrics/<name>/estimates")
 def estimates(name: str) -> Response:
     """What the tally says about a metric; of strings only those that are there, unless `all` are wanted."""
-    _know("start", "end", "confidence", "control", "strict", "all")
+    query = Query(request.args, "start", "end", "confidence", "control", "strict", "all")
     spelling = cast("Spelling", request.accept_mimetypes.best_match(SPELLINGS, JSON))
-    manner = Manner(_confidence(), _control(), _flag("strict"), _flag("all"), spelling)
-    decoder = _collector().decoder
-    question = decoder.question(_metric(name), *_span(), manner)
+    manner = Manner(query.confidence(), query.control(), query.flag("strict"), query.flag("all"), spelling)
+    decoder = collector_here().decoder
+    question = decoder.question(metric_named(name), *query.span(), manner)
     if request.if_none_match.contains_weak(question.etag):
         response = Response(status=304)  # and nothing has to be decoded
     else:
@@ -162,25 +171,30 @@ def estimates(name: str) -> Response:
 @api.put("/v1/metrics/<name>/candidates")
 def put_candidates(name: str) -> Response:
     """Replace the candidates of a string metric: one a line, as they are or as JSON strings."""
-    metric = _string_metric(name)
+    metric = string_metric(name)
     if request.mimetype not in MEDIA_TYPES or "Content-Encoding" in request.headers:
         raise Refused("media_type", f"Content-Type: is not that of candidates; allowed: {' or '.join(MEDIA_TYPES)}")
+    # Buffered, because what Flask gives reads a line byte by byte.
+    lines = io.BufferedReader(request.stream)  # type: ignore[type-var]
+    return _json(replace_candidates(metric, lines, request.mimetype))
+
+
+def replace_candidates(metric: Metric, lines: IO[bytes], media_type: str) -> CandidateList:
+    """Read a list and keep it in place of the one before."""
     try:
-        # Buffered, because what Flask gives reads a line byte by byte.
-        lines = io.BufferedReader(request.stream)  # type: ignore[type-var]
-        with candidates.spooling(lines, request.mimetype) as spooled:
-            revision = put_chunks(_collector().store.engine, metric.name, spooled.chunks(), spooled.strings)
+        with candidates.spooling(lines, media_type) as spooled:
+            revision = put_chunks(collector_here().store.engine, metric.name, spooled.chunks(), spooled.strings)
     except TooManyCandidatesError as error:
         raise Refused("too_large", str(error)) from None
     except ParameterError as error:
         raise Refused("not_candidates", str(error)) from None
-    return _json(CandidateList(revision, spooled.strings))
+    return CandidateList(revision, spooled.strings)
 
 
 @api.get("/v1/metrics/<name>/candidates")
 def get_candidates(name: str) -> Response:
     """The candidates of a metric, as they would be uploaded; the ETag is their revision."""
-    found = get_chunks(_collector().store.engine, _string_metric(name).name)
+    found = get_chunks(collector_here().store.engine, string_metric(name).name)
     if found is None:
         raise Refused("not_found", f'metric "{name}": has no candidates')
     (revision, _), chunks = found
@@ -194,7 +208,7 @@ def get_candidates(name: str) -> Response:
 @api.delete("/v1/metrics/<name>/candidates")
 def delete_candidates(name: str) -> Response:
     """Forget the candidates of a metric."""
-    put_chunks(_collector().store.engine, _string_metric(name).name, (), 0)
+    put_chunks(collector_here().store.engine, string_metric(name).name, (), 0)
     return Response(status=204)
 
 
@@ -209,7 +223,7 @@ def livez() -> Response:
 @public
 def readyz() -> Response:
     """Whether batches are taken: there is a writer, and the store answers."""
-    collector = _collector()
+    collector = collector_here()
     if not collector.writer.ready:
         raise Refused("store_down", "the store cannot be reached now")
     collector.store.ping()
@@ -219,7 +233,7 @@ def readyz() -> Response:
 @api.get("/metrics")
 def prometheus() -> Response:
     """Counters of the collector about itself."""
-    return Response(_collector().monitoring.show(), content_type=PROMETHEUS)
+    return Response(collector_here().monitoring.show(), content_type=PROMETHEUS)
 
 
 @api.get("/openapi.json")
@@ -240,12 +254,13 @@ def refused(error: Refused) -> Response:
 @api.app_errorhandler(StoreUnavailableError)
 def store_down(error: StoreUnavailableError) -> Response:
     """Say that the store is down, and keep to ourselves what it said: that is for the operator's log."""
-    _collector().monitoring.store_errors.inc()
+    collector_here().monitoring.store_errors.inc()
     current_app.logger.warning("%s", error)
     return refused(Refused("store_down", "the store cannot be reached now; try again later"))
 
 
-def _collector() -> Collector:
+def collector_here() -> Collector:
+    """The collector that the request came to."""
     return cast("Collector", current_app.extensions["hubbub"])
 
 
@@ -253,64 +268,20 @@ def _json(value: object) -> Response:
     return Response(msgspec.json.encode(value), content_type=JSON)
 
 
-def _metric(name: str) -> Metric:
+def metric_named(name: str) -> Metric:
+    """A metric of the registry."""
     try:
-        return _collector().registry[name]
+        return collector_here().registry[name]
     except UnknownMetricError as error:
         raise Refused("not_found", str(error)) from None
 
 
-def _string_metric(name: str) -> Metric:
-    metric = _metric(name)
+def string_metric(name: str) -> Metric:
+    """A metric that can have candidates."""
+    metric = metric_named(name)
     if metric.kind != "string":
         raise Refused("not_found", f'metric "{name}": is of kind {metric.kind}; only string metrics have candidates')
     return metric
-
-
-def _know(*keys: str) -> None:
-    unknown = set(request.args) - set(keys)
-    if unknown:
-        raise Refused("bad_query", f"{', '.join(sorted(unknown))}: is not known; allowed: {', '.join(keys)}")
-
-
-def _span() -> tuple[date | None, date | None]:
-    start, end = (_read(key, lambda text: msgspec.convert(text, date), "YYYY-MM-DD") for key in ("start", "end"))
-    if start is not None and end is not None and start > end:
-        raise Refused("bad_query", "start: is after end; allowed: up to it")
-    return start, end
-
-
-def _confidence() -> float:
-    allowed = "a number above 0 and below 1"
-    given = _read("confidence", lambda text: msgspec.json.decode(text, type=float), allowed)
-    number = DEFAULT_CONFIDENCE if given is None else given
-    # The last number below 1 is too near to it: half of what is left is nothing, and intervals would have no end.
-    if number <= 0 or (1 + number) / 2 >= 1:
-        raise Refused("bad_query", f"confidence: is {number}; allowed: {allowed}")
-    return number
-
-
-def _control() -> Control:
-    allowed = f"METHOD:LEVEL, as in {DEFAULT_CONTROL}, with a level above 0 and below 1; methods: {', '.join(METHODS)}"
-    return _read("control", Control.parse, allowed) or DEFAULT_CONTROL
-
-
-def _flag(key: str) -> bool:
-    return _read(key, {"true": True, "false": False}.__getitem__, "true or false") or False
-
-
-def _read(key: str, read: Callable[[str], Value], allowed: str) -> Value | None:
-    """Read a parameter that may be there once; None if it is not."""
-    given = request.args.getlist(key)
-    if not given:
-        return None
-    try:
-        [text] = given
-        return read(text)
-    except (ValueError, KeyError, msgspec.MsgspecError):
-        raise Refused(
-            "bad_query", f"{key}: cannot be read, or is there more than once; allowed: {allowed}, once"
-        ) from None
 
 
 def _is_local() -> bool:

@@ -10,6 +10,7 @@ from werkzeug.exceptions import HTTPException
 from hubbub.collector.api import api
 from hubbub.collector.candidates import MAX_CANDIDATES_BYTES
 from hubbub.collector.collector import Collector
+from hubbub.collector.dashboard import Desk, dashboard
 from hubbub.collector.front import SECURITY_HEADERS, AsgiFront, WsgiFront
 from hubbub.collector.refusal import CODES, PROBLEM, problem
 from hubbub.collector.store import Store
@@ -53,7 +54,9 @@ def _flask(collector: Collector) -> Flask:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.extensions["hubbub"] = collector
     app.url_map.merge_slashes = False  # a redirect would go to whatever host the request named
+    app.extensions["hubbub_dashboard"] = Desk(collector)
     app.register_blueprint(api)
+    app.register_blueprint(dashboard)
     app.register_error_handler(HTTPException, _refuse)
     app.after_request(_secure)
     app.wsgi_app = WsgiFront(collector, app.wsgi_app)  # type: ignore[method-assign]

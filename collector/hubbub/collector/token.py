@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from hashlib import sha256
 from hmac import compare_digest
 
@@ -13,6 +14,10 @@ class Token:
 
     def __init__(self, secret: str) -> None:
         self._digest = sha256(secret.encode()).digest()
+
+    def key(self, purpose: bytes) -> bytes:
+        """Derive a key for some purpose: the same on every replica that has this token, and gone with it."""
+        return hmac.digest(self._digest, purpose, "sha256")
 
     def opens(self, authorization: str | None) -> bool:
         """Tell whether a header shows it. Digests are compared, so that not even the length can be timed."""

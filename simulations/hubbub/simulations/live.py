@@ -26,11 +26,13 @@ from datetime import time as time_of_day
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import requests
 
 from hubbub.client import Client
 from hubbub.client.testing import FrozenClock
 from hubbub.collector.acceptance import DEFAULT_DAYS_BACK
+from hubbub.collector.decode import Estimates
 from hubbub.collector.tally import Tally
 from hubbub.shared.errors import ParameterError
 from hubbub.shared.period import period_of, today
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+HOST = "127.0.0.1"
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 LOOK_SECONDS = 0.02
@@ -64,17 +67,27 @@ class LiveCollector:
     """`hubbub serve` on a free port of this machine; use it in a `with` statement.
 
     `settings` are those of the command, as `days_back=40`. Without `folder` everything is in a temporary one, and gone
-    at the end.
+    at the end. With `guarded=False` there is no admin token: whoever is on this machine may read, and a browser here
+    needs no login.
     """
 
-    def __init__(self, registry: str, *, folder: str | os.PathLike[str] | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        registry: str,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        port: int | None = None,
+        guarded: bool = True,
+        **settings: object,
+    ) -> None:
         self.registry = Registry.parse(registry)
-        self.token = secrets.token_hex(16)
+        self.token = secrets.token_hex(16) if guarded else None
         """What reading needs: the admin token."""
         self.url = ""
         """Its address, once it is up."""
         self._text = registry
         self._given = folder
+        self._port = port
         self._settings = settings
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -104,6 +117,17 @@ class LiveCollector:
             raise LiveError("collector: has not been started; allowed: `with LiveCollector(...) as collector`")
         return Path(given)
 
+    @property
+    def store(self) -> str:
+        """The address of its store; with a `folder`, something can be in there before it starts."""
+        return f"sqlite:///{self.folder / 'hubbub.db'}"
+
+    def wait(self) -> None:
+        """Wait until it ends by itself, which it should not do."""
+        if self._process is not None:
+            self._process.wait()
+        raise LiveError(f"collector: has ended: {self._last_words()}; allowed: that it stays up")
+
     def close(self) -> None:
         """Stop it, and tidy up."""
         self._stop()
@@ -120,21 +144,38 @@ class LiveCollector:
 
     def tally(self, metric: str, start: date, end: date) -> Tally:
         """Read the tally of some days, as an analyst would."""
-        answer = requests.get(
-            f"{self.url}/v1/metrics/{metric}/tally",
-            params={"start": start.isoformat(), "end": end.isoformat()},
-            headers={"Authorization": f"Bearer {self.token}"},
-            timeout=START_SECONDS,
-        )
-        if not answer.ok:
-            raise LiveError(f"collector: answered {answer.status_code} when asked for {metric}; allowed: 200")
-        return Tally.parse(answer.content, self.registry[metric])
+        days = {"start": start.isoformat(), "end": end.isoformat()}
+        return Tally.parse(self._ask("GET", metric, "tally", params=days), self.registry[metric])
+
+    def estimates(self, metric: str, start: date, end: date) -> Estimates:
+        """Read the estimates of some days, of strings also those that were not found."""
+        days = {"start": start.isoformat(), "end": end.isoformat(), "all": "true"}
+        return msgspec.json.decode(self._ask("GET", metric, "estimates", params=days), type=Estimates)
+
+    def put_candidates(self, metric: str, candidates: Iterable[str]) -> None:
+        """Say which strings to ask about."""
+        lines = "".join(f"{each}\n" for each in candidates).encode()
+        self._ask("PUT", metric, "candidates", data=lines, headers={"Content-Type": "text/plain"})
 
     def tallies(self, metric: str, first_day: date, days: int) -> list[Tally]:
         """Read the tally of each period that these days fall in."""
         every = self.registry[metric].every
         periods = sorted({period_of(every, first_day + timedelta(days=number)) for number in range(days)})
         return [self.tally(metric, period, period) for period in periods]
+
+    def _ask(
+        self, method: str, metric: str, what: str, headers: Mapping[str, str] | None = None, **asked: Any
+    ) -> bytes:
+        url = f"{self.url}/v1/metrics/{metric}/{what}"
+        told = self._authorization | dict(headers or {})
+        answer = requests.request(method, url, headers=told, timeout=START_SECONDS, **asked)
+        if not answer.ok:
+            raise LiveError(f"collector: answered {answer.status_code} when asked for {metric}; allowed: 200")
+        return answer.content
+
+    @property
+    def _authorization(self) -> dict[str, str]:
+        return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
 
     @property
     def _registry_file(self) -> Path:
@@ -150,21 +191,17 @@ class LiveCollector:
 
     def _start_somewhere(self) -> None:
         for _ in range(ATTEMPTS):
-            if self._start(_free_port()):
+            if self._start(self._port or free_port()):
                 return
-            if "--port" not in self._last_words():
+            if self._port is not None or "--port" not in self._last_words():
                 break
         raise LiveError(f"collector: does not start: {self._last_words()}")
 
     def _start(self, port: int) -> bool:
         """Start it on a port, and tell whether it is ready there; not if the port was taken meanwhile."""
-        ours = {
-            "registry": self._registry_file,
-            "store": f"sqlite:///{self.folder / 'hubbub.db'}",
-            "host": "127.0.0.1",
-            "port": port,
-            "admin_token": self.token,
-        }
+        ours = {"registry": self._registry_file, "store": self.store, "host": HOST, "port": port}
+        if self.token is not None:
+            ours["admin_token"] = self.token
         # Settings of a collector that the user runs, or has run, are none of ours.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HUBBUB_")}
         environment |= {f"HUBBUB_{name.upper()}": str(value) for name, value in (ours | self._settings).items()}
@@ -175,8 +212,9 @@ class LiveCollector:
                 stderr=log,
                 env=environment,
                 cwd=self.folder,
+                start_new_session=True,  # a Ctrl-C on the terminal is for us: we stop it when nobody needs it any more
             )
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"http://{HOST}:{port}"
         deadline = time.monotonic() + START_SECONDS
         while self._process.poll() is None and time.monotonic() < deadline:
             if self._is_ready():
@@ -186,12 +224,11 @@ class LiveCollector:
         return False
 
     def _is_ready(self) -> bool:
-        """Whether it answers, and is ours: another one would not know the token."""
+        """Whether it answers, and is ours: another one would not know the token, if there is one."""
         try:
             if not requests.get(f"{self.url}/readyz", timeout=5).ok:
                 return False
-            own = {"Authorization": f"Bearer {self.token}"}
-            return requests.get(f"{self.url}/v1/metrics", headers=own, timeout=5).ok
+            return requests.get(f"{self.url}/v1/metrics", headers=self._authorization, timeout=5).ok
         except requests.RequestException:
             return False
 
@@ -214,20 +251,24 @@ def simulate_clients(
     *,
     first_day: date,
     threads: int = DEFAULT_THREADS,
+    send_every: int = 1,
     look: Callable[[int, int, Client], None] | None = None,
     progress: Callable[[], object] | None = None,
 ) -> int:
     """Let devices record, day by day, and send; gives the number of reports that the collector has taken.
 
     A device is a row of days, and a day the values it records, by their metrics; on an empty one it is not there.
+    It sends after every day, or after every `send_every` of them, as one that is seldom online.
     `look` is called with the number of the device, the number of the day and the client, when a day has been recorded
     and before its reports go; `progress` whenever a device is done. Both are called by several threads.
     """
     if threads < 1:
         raise ParameterError(f"threads: {threads} is none; allowed: 1 and above")
+    if send_every < 1:
+        raise ParameterError(f"send_every: {send_every} is never; allowed: 1 day and above")
 
     def live(numbered: tuple[int, Sequence[Mapping[str, Any]]]) -> int:
-        sent = _live(collector, *numbered, first_day, look)
+        sent = _live(collector, *numbered, first_day, send_every, look)
         if progress is not None:
             progress()
         return sent
@@ -235,7 +276,12 @@ def simulate_clients(
     # A device lives its whole life in one thread, and its file is closed before the next begins: however many there
     # are, a handful of files, connections and threads of clients is open.
     with ThreadPoolExecutor(threads) as pool:
-        return sum(pool.map(live, enumerate(lives)))
+        try:
+            return sum(pool.map(live, enumerate(lives)))
+        except BaseException:
+            # Those that wait for their turn need not live any more; a Ctrl-C may come before all of them even wait.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def state_file(collector: LiveCollector, device: int) -> Path:
@@ -248,6 +294,7 @@ def _live(
     device: int,
     days: Sequence[Mapping[str, Any]],
     first_day: date,
+    send_every: int,
     look: Callable[[int, int, Client], None] | None,
 ) -> int:
     clock = FrozenClock(datetime.combine(first_day, NOON))
@@ -266,7 +313,8 @@ def _live(
             if look is not None:
                 look(device, day, client)
             clock.advance(days=1)
-            _send(client, device)
+            if (day + 1) % send_every == 0:
+                _send(client, device)
         clock.advance(days=LAST_WAIT_DAYS)
         _send(client, device)
         stats = client.stats()
@@ -276,9 +324,14 @@ def _live(
     return stats.sent
 
 
-def _free_port() -> int:
+def free_port(wanted: int = 0) -> int:
+    """Find a port that nobody listens on, or see whether the one that is wanted is such a port."""
     with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of before may still be timing out
+        try:
+            found.bind((HOST, wanted))
+        except OSError as error:
+            raise LiveError(f"port {wanted}: cannot be used: {error.strerror}; allowed: a free one") from None
         port: int = found.getsockname()[1]
         return port
 

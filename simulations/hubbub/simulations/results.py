@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from hubbub.collector.charts import draw
+from hubbub.shared import files
 from hubbub.simulations.errors import OutputError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hubbub.simulations.experiment import Cell, Claim, Experiment, Result, Run
 
 
@@ -21,8 +22,7 @@ def check_folder(folder: Path) -> None:
     """Find out before the work whether its results can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        files.check_folder(folder)
     except OSError as error:
         raise _unwritable(folder, error) from None
 
@@ -38,7 +38,7 @@ def write(experiment: Experiment, run: Run, result: Result, folder: Path) -> lis
     paths = [folder / f"{experiment.name}.{form}" for form in contents]
     try:
         for path, content in zip(paths, contents.values(), strict=True):
-            _replace(path, content)
+            files.replace_file(path, content)
     except OSError as error:
         raise _unwritable(folder, error) from None
     return paths
@@ -84,18 +84,6 @@ def _claim(claim: Claim) -> dict[str, Cell]:
 def _plain(number: object) -> object:
     """Numbers of numpy, which msgspec does not know."""
     return number.item()  # type: ignore[attr-defined]
-
-
-def _replace(path: Path, content: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            file.write(content)
-            file.close()
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
 
 
 def _unwritable(folder: Path, error: OSError) -> OutputError:

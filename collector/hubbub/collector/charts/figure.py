@@ -10,9 +10,11 @@ from hubbub.shared.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Look = Literal["line", "points", "theory", "band", "bars"]
+Look = Literal["line", "points", "theory", "band", "trend", "bars", "backdrop"]
 """line: joined markers; points: markers alone; theory: a thin dashed line; band: a line in its interval; bars.
 
+A trend is joined markers in their interval; where a number is missing, it breaks off instead of guessing. A backdrop
+is grey bars that others stand before.
 Several theories, as many as there are other series in the panel, take the colours of those, in their order.
 """
 
@@ -28,6 +30,8 @@ class Series:
     """Ends of the error bars, or of the band. One of the two may be missing: then the point is that end."""
     high: Sequence[float] | None = None
     look: Look = "line"
+    sideways: bool = False
+    """Bars, points and lines whose x runs along the upright side, and everything else from left to right."""
 
     def __post_init__(self) -> None:
         for name, values in (("y", self.y), ("low", self.low), ("high", self.high)):
@@ -48,7 +52,11 @@ class Axis:
     low: float | None = None
     high: float | None = None
     names: Sequence[str] | None = None
-    """Names for the positions 0, 1, 2 and so on, instead of numbers."""
+    """Names for the positions 0, 1, 2 and so on, instead of numbers. On an upright side, the first is at the top."""
+    notes: Sequence[str] | None = None
+    """What is written at the other end of each position of an upright side that has names."""
+    dates: bool = False
+    """Numbers are days since 1970-01-01, written as dates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +76,5 @@ class Figure:
     title: str
     caption: str
     panels: Sequence[Panel]
+    stacked: bool = False
+    """Panels one under the other instead, which suits a narrow page."""

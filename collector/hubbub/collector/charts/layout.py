@@ -29,6 +29,10 @@ WIDTHS = {1: 7.2, 2: 9.6, 3: 12.6}
 """Of the paper, by the panels in a row."""
 HEIGHTS = {1: 3.7, 2: 3.3, 3: 3.1}
 """Of the plotting area, likewise."""
+STACKED = 2.3
+"""Of each plotting area where several stand one under the other."""
+ROW = 0.29
+"""Of each name on an upright side."""
 EDGE, GAP = 0.16, 0.14
 """Around everything, and between two things."""
 AROUND = 0.9
@@ -56,11 +60,11 @@ class Placed:
 class Paper:
     """What is drawn on, and measured with."""
 
-    def __init__(self, canvas: Canvas, columns: int) -> None:
+    def __init__(self, canvas: Canvas, columns: int, height: float) -> None:
         self.canvas = canvas
         self.columns = columns
         self.width = WIDTHS.get(columns, 4.2 * columns)
-        self.height = HEIGHTS.get(columns, HEIGHTS[3])
+        self.height = height
         self.inside = self.width - 2 * EDGE
         canvas.set_size_inches(self.width, 2 * self.height + 2)
         self.renderer: RendererBase = FigureCanvasAgg(canvas).get_renderer()  # type: ignore[no-untyped-call]
@@ -130,10 +134,25 @@ def _columns(letters: Sequence[int], room: float) -> int:
     return 1
 
 
+def _beside(figure: Figure) -> int:
+    """How many panels stand side by side."""
+    if figure.stacked:
+        return 1
+    return 2 if len(figure.panels) == 4 else max(1, min(3, len(figure.panels)))
+
+
+def _height(figure: Figure, columns: int) -> float:
+    """The height of all plotting areas."""
+    names = max((len(panel.y.names or ()) for panel in figure.panels), default=0)
+    if names:
+        return (min(names, scales.MOST_NAMES) + 0.5) * ROW
+    return STACKED if figure.stacked else HEIGHTS.get(columns, HEIGHTS[3])
+
+
 def arrange(canvas: Canvas, figure: Figure, colours: Theme) -> None:
     """Draw everything, measure it, give each part its place and cut the paper to size."""
-    columns = 2 if len(figure.panels) == 4 else max(1, min(3, len(figure.panels)))
-    paper = Paper(canvas, columns)
+    columns = _beside(figure)
+    paper = Paper(canvas, columns, _height(figure, columns))
     styles = theme.styles(figure.panels, colours)
     labels = [[(each.label, each.look) for each in panel.series] for panel in figure.panels]
     shared = len(labels) > 1 and all(each == labels[0] for each in labels)

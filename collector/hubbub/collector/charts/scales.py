@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 MOST_NAMES = 40
 """Of more names than this only some are written."""
 MOST_LETTERS = 32
+MONDAY = 4
+"""A Monday, in days since 1970-01-01."""
 
 
 def prepare(axes: Axes, x: Axis, y: Axis) -> None:
@@ -41,6 +44,8 @@ def finish(axes: Axes, x: Axis, y: Axis, inches: tuple[float, float]) -> None:
     axes.set_ylim(bottom, top)
     _ticks(axes.xaxis, x, (left, right), most=max(4, int(inches[0] * 1.8)))
     _ticks(axes.yaxis, y, (bottom, top), most=max(4, int(inches[1] * 2.2)))
+    if y.names is not None:
+        _rows(axes, y)
     if x.names is not None:
         axes.grid(visible=False, axis="x")
         _lean(axes, inches[0])
@@ -61,6 +66,9 @@ def _ticks(side: Side, axis: Axis, limits: tuple[float, float], most: int) -> No
             range(0, len(axis.names), step), [words.label(name, MOST_LETTERS) for name in axis.names[::step]]
         )
         side.set_minor_locator(NullLocator())
+    elif axis.dates:
+        side.set_major_locator(FixedLocator(_days(limits, most)))
+        side.set_major_formatter(_formatter(words.day))
     elif axis.log:
         _log_ticks(side, axis, limits, most, write)
     else:
@@ -82,6 +90,27 @@ def _log_ticks(side: Side, axis: Axis, limits: tuple[float, float], most: int, w
         side.set_major_formatter(_formatter(write))
     else:
         side.set_major_formatter(_formatter(lambda value: words.power(round(math.log10(value)))))
+
+
+def _days(limits: tuple[float, float], most: int) -> list[int]:
+    """Every day, every other, each Monday, every other Monday, and so on, so that there are not too many."""
+    first, last = math.ceil(limits[0]), math.floor(limits[1])
+    steps = chain((1, 2), (7 * 2**power for power in count()))
+    step = next(step for step in steps if (last - first) // step < most)
+    return list(range(first + (MONDAY - first) % step, last + 1, step))
+
+
+def _rows(axes: Axes, side: Axis) -> None:
+    """Names one under the other, each with its note at the other end."""
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(side.names or ()) - 0.5, -0.5)
+    notes = [words.label(note, MOST_LETTERS) for note in side.notes or ()]
+    right = 8 + max(map(len, notes), default=0) * SMALL_SIZE * 0.6
+    for place, text in enumerate(notes):
+        where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        at: dict[str, Any] = {"horizontalalignment": "right", "verticalalignment": "center_baseline"}
+        axes.annotate(text, (1, place), (right, 0), size=SMALL_SIZE, **where, **at)
 
 
 def _formatter(write: Callable[[float], str]) -> FuncFormatter:

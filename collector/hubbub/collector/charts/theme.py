@@ -31,6 +31,7 @@ class Theme:
     quiet: str
     """Axes, caption and what else should stand back."""
     grid: str
+    backdrop: str
     colours: tuple[str, ...]
 
 
@@ -41,6 +42,7 @@ LIGHT = Theme(
     ink="#1b1b1b",
     quiet="#5c5c5c",
     grid="#e4e4e4",
+    backdrop="#c3c8ce",
     colours=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#c9b900"),
 )
 DARK = Theme(
@@ -48,6 +50,7 @@ DARK = Theme(
     ink="#ececec",
     quiet="#a9adb3",
     grid="#2d323a",
+    backdrop="#434a55",
     colours=("#56b4e9", "#f0803c", "#1fc299", "#e08fbd", "#e6a817", "#5f8fe8", "#ffffff", "#f0e442"),
 )
 

@@ -6,6 +6,7 @@ import math
 import re
 import textwrap
 import unicodedata
+from datetime import date, timedelta
 
 MOST_LETTERS = 60
 """A label longer than this is cut: one string should not push the picture off the page."""
@@ -54,6 +55,14 @@ def number(value: float) -> str:
 def power(exponent: int) -> str:
     """Write a power of ten."""
     return "10" + str(exponent).translate(_SUPERSCRIPT)
+
+
+def day(number: float) -> str:
+    """Write a number of days since 1970-01-01 as a date, or as nothing where the calendar ends."""
+    try:
+        return str(date(1970, 1, 1) + timedelta(days=round(number)))
+    except OverflowError:
+        return ""
 
 
 def percent(value: float) -> str:

@@ -12,17 +12,21 @@ import click
 import msgspec
 
 from hubbub.collector.candidates import TEXT, spooling, unpack
+from hubbub.collector.charts import draw
 from hubbub.collector.commands.opening import BY_NAME, open_store, store_option
 from hubbub.collector.commands.options import chosen_control, decoding_options, showing_progress
 from hubbub.collector.decode import Estimates, decode
+from hubbub.collector.pictures import of_estimates
 from hubbub.collector.store.candidates import get_chunks
 from hubbub.shared.errors import ParameterError
+from hubbub.shared.files import check_folder, replace_file
 from hubbub.shared.registry import Registry
 from hubbub.shared.table import figure, show_table
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from hubbub.collector.charts import Form
     from hubbub.collector.store import Store
     from hubbub.shared.metric import Metric
 
@@ -44,6 +48,7 @@ _DAY = click.DateTime(["%Y-%m-%d"])
 @click.option("--all", "everything", is_flag=True, help="string: all candidates, not only those found")
 @click.option("--json", "as_json", is_flag=True, help="print everything as one JSON object")
 @click.option("--csv", "as_csv", is_flag=True, help="print the rows as CSV")
+@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="draw a picture, too: .svg or .png")
 def estimate(
     metric: str,
     store: str | None,
@@ -58,6 +63,7 @@ def estimate(
     everything: bool,
     as_json: bool,
     as_csv: bool,
+    plot: Path | None,
 ) -> None:
     """Tell what the reports of METRIC in a store say about the crowd. The collector may be running."""
     control = chosen_control(fdr, family_wise)
@@ -66,6 +72,7 @@ def estimate(
     first, last = (None if day is None else day.date() for day in (start, end))
     if first is not None and last is not None and first > last:
         raise click.ClickException("--start: is after --end; allowed: up to it")
+    form = None if plot is None else _form(plot)
     asked = _metric(registry, metric)
     with closing(open_store(store)) as opened, showing_progress() as progress:
         progress("reading")
@@ -80,7 +87,35 @@ def estimate(
             periods=max(opened.periods(asked, first, last), 1),
             progress=progress,
         )
+    if plot is not None and form is not None:
+        _plot(estimates, plot, form)
     _show(estimates, everything=everything, as_json=as_json, as_csv=as_csv)
+
+
+def _form(plot: Path) -> Form:
+    """Find out before the work in which form to draw, and whether the picture can be written there."""
+    forms: dict[str, Form] = {".svg": "svg", ".png": "png"}
+    form = forms.get(plot.suffix.lower())
+    if form is None:
+        raise click.ClickException(f"--plot: {plot} has another ending; allowed: {', '.join(forms)}")
+    try:
+        check_folder(plot.parent)
+    except OSError as error:
+        raise _unwritable(plot, error) from None
+    return form
+
+
+def _plot(estimates: Estimates, plot: Path, form: Form) -> None:
+    try:
+        replace_file(plot, draw(of_estimates(estimates), form))
+    except OSError as error:
+        raise _unwritable(plot, error) from None
+
+
+def _unwritable(plot: Path, error: OSError) -> click.ClickException:
+    return click.ClickException(
+        f"--plot: {plot} cannot be written: {error.strerror}; allowed: a file in a folder that you may write to"
+    )
 
 
 def _metric(registry: str | None, name: str) -> Metric:

@@ -18,6 +18,9 @@ SHOWN_ROWS = 50
 """How many rows are printed; all of them are there."""
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
 class Row(Struct, frozen=True):
     """One value, and what is known about it."""
 
@@ -123,11 +126,11 @@ class Estimates(Struct, frozen=True):
         return built | {"alarms": list(self.alarms)}
 
     def to_csv(self) -> str:
-        """The rows, with a header; for a mean, its one row."""
+        """The rows, with a header; for a mean, its one row. Text that a spreadsheet would run is made plain text."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(_columns(self))
-        writer.writerows(_cells(self))
+        writer.writerows([harmless(cell) for cell in row] for row in _cells(self))
         return text.getvalue()
 
     def to_pandas(self) -> Any:
@@ -159,6 +162,11 @@ class Estimates(Struct, frozen=True):
         below = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<p><b>{html.escape(title)}</b></p>{table}{below}"
+
+
+def harmless(cell: Any) -> Any:
+    """Put an apostrophe before text that a spreadsheet would take for a formula; numbers stay numbers."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def _columns(estimates: Estimates) -> list[str]:

@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from hubbub.collector.errors import StoreRefusedError
+from hubbub.collector.store.adding import add
 from hubbub.collector.store.backend import connect, lock_migrations, reaching, writing
 from hubbub.collector.store.migrations import check_version, migrate
 from hubbub.collector.store.schema import metric as metrics
@@ -19,7 +20,7 @@ from hubbub.collector.store.shard import COUNTS, Shard
 from hubbub.collector.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sqlalchemy import ColumnElement, Connection
 
@@ -58,6 +59,10 @@ class Store:
     def shard(self, registry: Registry) -> Shard:
         """Open a connection that writes."""
         return Shard(self.engine, registry)
+
+    def add(self, tallies: Iterable[Tally]) -> int:
+        """Add tallies of one period each that were counted elsewhere, all or none; tells how many reports they hold."""
+        return add(self.engine, tallies)
 
     def ping(self) -> None:
         """Ask the store something small; StoreUnavailableError if it does not answer."""

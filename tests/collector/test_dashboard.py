@@ -1,0 +1,697 @@
+"""The dashboard: who may see it, what it shows, and that nothing in it is taken for markup or for a formula."""
+
+import csv
+import io
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, timedelta
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from collector.apps import TOKEN, collector_of, running
+from hubbub.collector import Estimates, decoding
+from hubbub.collector.candidates import unpack
+from hubbub.collector.dashboard import desk, session, words, workshop
+from hubbub.collector.decode.estimates import harmless
+from hubbub.collector.store import Store
+from hubbub.collector.store.backend import writing
+from hubbub.collector.store.bulk import put_tallies
+from hubbub.collector.store.candidates import get_chunks
+from hubbub.collector.store.shard import COUNTS
+from hubbub.shared import Registry
+from hubbub.simulations import simulate_tally
+from shared.registries import EXAMPLE
+
+SHARD = 99
+EVIL = '<script>alert("x")</script>'
+FORMULA = '=HYPERLINK("http://example.org")'
+REGISTRY = Registry.parse(
+    EXAMPLE.replace('"Colour theme"', f"'{EVIL} & theme'").replace('"system"]', f"'{EVIL}', '{FORMULA}']")
+)
+DAYS = [date(2026, 11, 2), date(2026, 11, 9), date(2026, 11, 16)]
+TRUTH: dict[str, dict[str | bool | float, int]] = {
+    "homepage": {"example.org": 9000, EVIL: 6000, FORMULA: 6000},
+    "theme": {"light": 500, "dark": 1200, EVIL: 900, FORMULA: 700},
+    "crashed": {True: 70, False: 900},
+    "minutes_used": {0.0: 400, 12.5: 300, 1440.0: 20},
+    "startup_ms": {50.0: 500, 432.0: 2000, 60000.0: 3},
+    "newcomer": {True: 40, False: 60},
+}
+CANDIDATES = ["example.org", EVIL, FORMULA, *(f"site-{n}" for n in range(20))]
+POLICY = (
+    "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def fill(store: Store) -> None:
+    rows = []
+    for name, truth in TRUTH.items():
+        for seed, day in enumerate(DAYS):
+            tally = simulate_tally(REGISTRY[name], truth, seed)
+            for cohort, (n, counts) in enumerate(zip(tally.n.tolist(), tally.counts, strict=True)):
+                rows.append((name, tally.version, day, cohort, n, counts.astype(COUNTS).tobytes()))
+    with writing(store.engine) as connection:
+        put_tallies(connection, SHARD, rows)
+
+
+def browser(app: Flask) -> FlaskClient:
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = HTML["Accept"]
+    return client
+
+
+class Page(HTMLParser):
+    """What a browser would find: elements with their attributes, and the text."""
+
+    def __init__(self, answer: TestResponse) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.told: list[str] = []
+        self.feed(answer.text)
+        self.text = " ".join(" ".join(self.told).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.told.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def has(self, identity: str) -> bool:
+        return any(attributes.get("id") == identity for _, attributes in self.elements)
+
+    def field(self, name: str) -> str:
+        found = [each["value"] for each in self.all("input") if each.get("name") == name]
+        assert found[0] is not None
+        return found[0]
+
+
+def page(client: FlaskClient, path: str, status: int = 200) -> Page:
+    answer = client.get(path)
+    assert answer.status_code == status, answer.text
+    assert answer.content_type == "text/html; charset=utf-8"
+    return Page(answer)
+
+
+def upload(client: FlaskClient, name: str = "homepage", **fields: object) -> TestResponse:
+    token = page(client, f"/metric/{name}").field("form_token")
+    return client.post(f"/metric/{name}/candidates", data={"form_token": token, **fields})
+
+
+def candidates_of(app: Flask) -> list[str]:
+    found = get_chunks(collector_of(app).store.engine, "homepage")
+    return [string for chunk in unpack(found[1]) for string in chunk] if found else []
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    """A collector with data and without a token, for tests that change nothing."""
+    with running(tmp_path_factory.mktemp("opened"), REGISTRY, admin_token=None) as app:
+        fill(collector_of(app).store)
+        client = browser(app)
+        assert upload(client, strings="\n".join(CANDIDATES)).status_code == 303
+        yield app
+
+
+@pytest.fixture
+def visitor(opened: Flask) -> FlaskClient:
+    return browser(opened)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for answers, however busy the machine is; the test of waiting itself does not."""
+    monkeypatch.setattr(desk, "PAGE_SECONDS", 120.0)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[FlaskClient]:
+    with running(tmp_path, REGISTRY, admin_token=None) as app:
+        yield browser(app)
+
+
+def log_in(client: FlaskClient, token: str = TOKEN, following: str = "/", **headers: str) -> TestResponse:
+    form = {"form_token": page(client, "/login").field("form_token"), "token": token, "next": following}
+    return client.post("/login", data=form, headers=headers)
+
+
+def test_the_overview_tells_what_there_is_of_each_metric(visitor: FlaskClient) -> None:
+    shown = page(visitor, "/")
+    for name, metric in REGISTRY.items():
+        assert {"href": f"/metric/{name}"} in shown.all("a")
+        assert metric.description in shown.text
+    assert f"{3 * 970:,} Last period {DAYS[-1]} Health no alarms" in shown.text  # crashed
+    assert f"week of {DAYS[-1]}" in shown.text
+    assert "no reports yet" in shown.text  # of language
+    labels = [each["aria-label"] or "" for each in shown.all("svg")]
+    assert len(labels) == len(TRUTH)
+    assert any("crashed" in label for label in labels)
+
+
+def test_the_overview_decodes_no_strings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def decode_apart(*_: object) -> bytes:
+        raise AssertionError("strings were decoded")
+
+    monkeypatch.setattr(decoding, "decode_apart", decode_apart)
+    with running(tmp_path, REGISTRY, admin_token=None) as app:
+        fill(collector_of(app).store)
+        client = browser(app)
+        assert "needs candidates" in page(client, "/").text
+        upload(client, strings="example.org")
+        assert "not decoded yet" in page(client, "/").text
+
+
+def test_the_overview_tells_the_alarms_of_the_last_decoding(opened: Flask, tmp_path: Path) -> None:
+    with running(tmp_path, REGISTRY, admin_token=None) as app:
+        tally = simulate_tally(REGISTRY["crashed"], {True: 5, False: 5}, 1)
+        rows = [("crashed", 1, DAYS[0], 0, int(tally.n[0]), tally.counts[0].astype(COUNTS).tobytes())]
+        with writing(collector_of(app).store.engine) as connection:
+            put_tallies(connection, SHARD, rows)
+        client = browser(app)
+        assert "1 alarm" in page(client, "/").text
+        shown = page(client, "/metric/crashed")
+        assert shown.has("alarms")
+        assert "There are only 10 reports" in shown.text
+    client = browser(opened)
+    page(client, "/metric/homepage")
+    assert "not decoded yet" not in page(client, "/").text
+
+
+def test_an_empty_overview_tells_what_to_do_next(empty: FlaskClient) -> None:
+    shown = page(empty, "/")
+    assert shown.has("start-here")
+    assert 'Client("http://localhost", registry=None' in shown.text
+    assert "no reports yet" in shown.text
+    assert not shown.all("svg")
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_a_metric_has_charts_numbers_promises_and_diagnostics(visitor: FlaskClient, name: str) -> None:
+    shown = page(visitor, f"/metric/{name}")
+    metric = REGISTRY[name]
+    assert metric.description in shown.text
+    for identity in ("estimates-table", "estimates-chart", "history-table", "history-chart", "privacy", "diagnostics"):
+        assert shown.has(identity), identity
+    assert shown.has("quantiles-table") == (name == "startup_ms")
+    assert shown.has("candidates") == (metric.kind == "string")
+    assert f"a factor of at most {words.factor(metric.epsilon())}." in shown.text
+    for image in shown.all("img")[1:]:
+        assert image["alt"]
+        answer = visitor.get(image["src"] or "")
+        assert (answer.status_code, answer.content_type) == (200, "image/svg+xml")
+        assert answer.headers["Content-Security-Policy"] == POLICY
+    assert len(shown.all("img")) == 3
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_metric_without_reports_tells_what_to_do_next(empty: FlaskClient, name: str) -> None:
+    shown = page(empty, f"/metric/{name}")
+    assert shown.has("start-here")
+    assert shown.has("privacy")
+    assert not shown.has("estimates-table")
+    assert f'client.record("{name}", value)' in shown.text
+
+
+def test_charts_are_drawn_light_and_dark_and_each_once(visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "/metric/crashed/chart.svg?confidence=0.9"
+    light, dark = visitor.get(path), visitor.get(f"{path}&dark=1")
+    assert light.data != dark.data
+    assert b"crashed" in light.data
+
+    def draw(*_: object, **__: object) -> bytes:
+        raise AssertionError("drawn again")
+
+    monkeypatch.setattr(workshop.WORKSHOP, "draw", draw)
+    assert visitor.get(path).data == light.data
+
+
+def test_numbers_are_those_of_the_api(opened: Flask, visitor: FlaskClient) -> None:
+    for name in ("theme", "homepage", "minutes_used"):
+        query = "start=2026-11-09&confidence=0.9&control=family-wise:0.05"
+        answer = visitor.get(f"/metric/{name}/estimates.json?{query}")
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}.json"'
+        assert answer.get_json() == opened.test_client().get(f"/v1/metrics/{name}/estimates?{query}").get_json()
+        estimates = msgspec.json.decode(answer.data, type=Estimates)
+        told = page(visitor, f"/metric/{name}?{query}").text
+        assert f"{estimates.reports:,}" in told
+        for row in estimates.rows:
+            assert f"{row.consistent or 0:.2%}" in told
+
+
+def test_downloads_are_files(visitor: FlaskClient) -> None:
+    answer = visitor.get("/metric/theme/chart.png")
+    assert answer.data.startswith(b"\x89PNG")
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="theme.png"'
+    answer = visitor.get("/metric/theme/estimates.csv")
+    assert answer.content_type == "text/csv; charset=utf-8"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="theme.csv"'
+
+
+@pytest.mark.parametrize("name", ["theme", "homepage"])
+def test_text_that_a_spreadsheet_would_run_is_made_plain(opened: Flask, visitor: FlaskClient, name: str) -> None:
+    answer = visitor.get(f"/metric/{name}/estimates.csv")
+    if name == "theme":  # strings would have to be decoded once more
+        api = opened.test_client().get(f"/v1/metrics/{name}/estimates", headers={"Accept": "text/csv"})
+        assert answer.data == api.data
+    rows = {row["value"]: row for row in csv.DictReader(io.StringIO(answer.text))}
+    assert f"'{FORMULA}" in rows
+    assert EVIL in rows
+    assert all(re.fullmatch(r"-?[0-9.e-]+", row["share"]) for row in rows.values())
+
+
+def test_only_text_is_made_harmless() -> None:
+    for cell in ("=1", "+1", "-1", "@a", "\ta", "\ra"):
+        assert harmless(cell) == f"'{cell}"
+    assert [harmless(cell) for cell in ("a=1", "", -1.5, None)] == ["a=1", "", -1.5, None]
+
+
+def test_markup_is_shown_as_text_everywhere(opened: Flask, visitor: FlaskClient) -> None:
+    paths = ["/", "/metric/theme", "/metric/homepage", f"/metric/homepage?q={EVIL}", f"/metric/homepage?q=x{EVIL}"]
+    for path in paths:
+        shown = page(visitor, path)
+        assert not shown.all("script"), path
+        assert EVIL in shown.text, path
+    for path in ("/metric/theme/chart.svg", "/metric/homepage/history.svg"):
+        drawn = visitor.get(path).data
+        assert b"<script" not in drawn
+        assert b"&lt;script&gt;" in drawn
+    for path in (f"/metric/{EVIL}", f"/metric/theme?{EVIL}=1", f"/metric/theme?start={EVIL}", f"/?{EVIL}"):
+        shown = Page(visitor.get(path))
+        assert not shown.all("script"), path
+
+
+def test_pages_need_no_inline_style_and_no_script(visitor: FlaskClient) -> None:
+    for path in ("/", *(f"/metric/{name}" for name in TRUTH)):
+        shown = page(visitor, path)
+        assert not shown.all("style")
+        assert not shown.all("script")
+        for _, attributes in shown.elements:
+            assert not [name for name in attributes if name == "style" or name.startswith("on")]
+            for key in ("src", "srcset", "href", "action"):
+                assert not re.match(r"\w+:|//", attributes.get(key) or ""), attributes
+
+
+def test_pages_can_be_used_without_seeing_them(visitor: FlaskClient) -> None:
+    for path in ("/", "/metric/startup_ms", "/metric/homepage"):
+        shown = page(visitor, path)
+        assert shown.all("html") == [{"lang": "en"}]
+        assert len(shown.all("main")) == len(shown.all("h1")) == len(shown.all("title")) == 1
+        assert shown.all("a")[0]["href"] == "#content"
+        levels = [int(tag[1]) for tag, _ in shown.elements if re.fullmatch("h[1-6]", tag)]
+        assert all(later <= before + 1 for before, later in pairwise(levels))
+        labelled = {each.get("for") for each in shown.all("label")}
+        for tag in ("input", "select", "textarea"):
+            for each in shown.all(tag):
+                assert each.get("type") == "hidden" or each.get("id") in labelled, each
+        assert len(shown.all("caption")) == len(shown.all("table"))
+        assert all(each.get("scope") for each in shown.all("th"))
+        assert all("alt" in each for each in shown.all("img"))
+        identities = [each["id"] for _, each in shown.elements if "id" in each]
+        assert len(identities) == len(set(identities))
+
+
+def test_periods_are_picked_by_form_and_by_link(visitor: FlaskClient) -> None:
+    one = 3000 // 3 - 30
+    shown = page(visitor, "/metric/crashed?start=2026-11-09&end=2026-11-09&confidence=&control=")
+    assert f"Reports shown here {one}" in shown.text
+    assert shown.field("start") == "2026-11-09"
+    week = DAYS[-1] - timedelta(days=6)
+    assert {"href": f"/metric/crashed?start={week}"} in page(visitor, "/metric/crashed").all("a")
+    shown = page(visitor, f"/metric/crashed?start={week}")
+    assert {"href": f"/metric/crashed?start={week}", "aria-current": "true"} in shown.all("a")
+    assert f"Reports shown here {one}" in shown.text
+    assert not shown.has("history"), "one period has no history"
+
+
+def test_a_period_without_reports_says_so(visitor: FlaskClient) -> None:
+    shown = page(visitor, "/metric/crashed?start=2020-01-01&end=2020-01-31")
+    assert shown.has("no-reports")
+    assert not shown.has("estimates")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["start=yesterday", "start=2026-11-16&end=2026-11-15", "confidence=2", "confidence=x", "control=once:0.1",
+     "control=fdr:nan", "nonsense=1", "start=2026-11-02&start=2026-11-03", "q=a&q=b"],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told_in_a_sentence(visitor: FlaskClient, query: str) -> None:
+    for path in ("/metric/homepage", "/metric/homepage/chart.svg", "/metric/homepage/estimates.csv"):
+        shown = page(visitor, f"{path}?{query}", 400)
+        assert shown.has("refused")
+        assert "allowed:" in shown.text
+
+
+def test_an_unknown_metric_is_a_page_that_says_so(visitor: FlaskClient) -> None:
+    for path in ("/metric/nonsense", "/metric/nonsense/chart.svg", "/metric/nonsense/estimates.json"):
+        shown = page(visitor, path, 404)
+        assert "nonsense" in shown.text
+        assert {"href": "/"} in shown.all("a")
+
+
+def test_programs_are_refused_as_by_the_api(opened: Flask) -> None:
+    answer = opened.test_client().get("/metric/nonsense")
+    assert (answer.status_code, answer.content_type) == (404, "application/problem+json")
+
+
+def test_strings_are_searched(visitor: FlaskClient) -> None:
+    shown = page(visitor, "/metric/homepage?q=EXAMPLE.org")
+    assert shown.field("q") == "EXAMPLE.org"
+    assert "example.org" in shown.text
+    assert EVIL not in shown.text.partition("Over time")[0]
+    shown = page(visitor, "/metric/homepage?q=nobody")
+    assert shown.has("no-match")
+    assert not shown.has("estimates-table")
+
+
+def test_candidates_are_uploaded_replaced_and_forgotten(tmp_path: Path) -> None:
+    with running(tmp_path, REGISTRY, admin_token=None) as app:
+        client = browser(app)
+        answer = upload(client, strings="one\r\ntwo\r\n\r\n")
+        assert (answer.status_code, answer.location) == (303, "/metric/homepage?saved=2#candidates")
+        assert page(client, answer.location).has("saved")
+        assert candidates_of(app) == ["one", "two"]
+        upload(client, file=(io.BytesIO(b"three\nfour\n"), "list.txt"), strings="")
+        assert candidates_of(app) == ["three", "four"]
+        upload(client, file=(io.BytesIO(b'"fi\\nve"\n'), "list.ndjson"))
+        assert candidates_of(app) == ["fi\nve"]
+        assert upload(client, forget="1").status_code == 303
+        assert candidates_of(app) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"strings": ""}, 422),
+        ({"file": (b"\xff\n", "list.txt")}, 422),
+        ({"file": (b"not json\n", "list.ndjson")}, 422),
+        ({"strings": "x\n" * 400_000}, 413),
+    ],
+    ids=["nothing", "no UTF-8", "no JSON", "too much text"],
+)
+def test_lists_that_cannot_be_read_are_refused_in_a_sentence(
+    empty: FlaskClient, fields: dict[str, object], status: int
+) -> None:
+    sent = {key: (io.BytesIO(each[0]), each[1]) if isinstance(each, tuple) else each for key, each in fields.items()}
+    answer = upload(empty, **sent)  # type: ignore[arg-type]
+    assert answer.status_code == status
+    assert Page(answer).has("refused")
+
+
+def test_nobody_can_make_it_read_a_large_form(app: Flask) -> None:
+    client = browser(app)
+    data = {"form_token": page(client, "/login").field("form_token"), "token": "x" * 20_000}
+    for content_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        assert client.post("/login", data=data, content_type=content_type).status_code == 413
+
+
+def test_only_strings_have_candidates(empty: FlaskClient) -> None:
+    token = page(empty, "/metric/homepage").field("form_token")
+    answer = empty.post("/metric/theme/candidates", data={"form_token": token, "strings": "x"})
+    assert answer.status_code == 404
+
+
+def test_strings_without_candidates_ask_for_them(tmp_path: Path) -> None:
+    with running(tmp_path, REGISTRY, admin_token=None) as app:
+        fill(collector_of(app).store)
+        client = browser(app)
+        assert page(client, "/metric/homepage").has("no-candidates")
+        assert page(client, "/metric/homepage/chart.svg", 409).has("refused")
+
+
+class Held:
+    """Decoding that takes as long as a test wants."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.go = threading.Event()
+        self.times = 0
+
+    def decode_apart(self, *_: object) -> bytes:
+        assert self.go.wait(60)
+        self.times += 1
+        return self.body
+
+
+@pytest.fixture
+def held(opened: Flask, monkeypatch: pytest.MonkeyPatch) -> Held:
+    found = Held(opened.test_client().get("/v1/metrics/homepage/estimates").data)
+    monkeypatch.setattr(decoding, "decode_apart", found.decode_apart)
+    return found
+
+
+def test_a_page_that_takes_long_says_so_and_loads_again(
+    tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path, REGISTRY, admin_token=None) as app:
+        store = collector_of(app).store
+        fill(store)
+        client = browser(app)
+        upload(client, strings="\n".join(CANDIDATES))
+        monkeypatch.setattr(desk, "PAGE_SECONDS", 0.01)
+        for _ in range(3):
+            shown = page(client, "/metric/homepage", 202)
+            assert shown.has("waiting")
+            assert {"http-equiv": "refresh", "content": "2"} in shown.all("meta")
+        held.go.set()
+        monkeypatch.setattr(desk, "PAGE_SECONDS", 60.0)
+        assert page(client, "/metric/homepage").has("estimates-table")
+        assert held.times == 1, "those who wait for the same wait together"
+        # News has arrived, and takes long: what there was is shown meanwhile.
+        held.go.clear()
+        monkeypatch.setattr(desk, "PAGE_SECONDS", 0.01)
+        with writing(store.engine) as connection:
+            put_tallies(connection, SHARD - 1, [("homepage", 1, DAYS[2], 0, 1, bytes(128 * COUNTS.itemsize))])
+        shown = page(client, "/metric/homepage")
+        assert shown.has("news")
+        assert shown.has("estimates-table")
+        held.go.set()
+
+
+def test_those_who_are_not_logged_in_are_sent_to_the_login(app: Flask) -> None:
+    client = browser(app)
+    answer = client.get("/metric/homepage?start=2026-11-01")
+    assert answer.status_code == 303
+    assert answer.location == "/login?next=%2Fmetric%2Fhomepage%3Fstart%3D2026-11-01"
+    shown = page(client, answer.location)
+    assert shown.field("next") == "/metric/homepage?start=2026-11-01"
+    assert client.get("/").location.startswith("/login")
+
+
+def test_programs_without_a_token_are_refused(app: Flask) -> None:
+    for path in ("/", "/metric/homepage", "/metric/homepage/chart.svg", "/metric/homepage/estimates.json"):
+        answer = app.test_client().get(path)
+        assert (answer.status_code, answer.get_json()["code"]) == (401, "token_wrong")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert app.test_client().get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert app.test_client().get("/", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def cookie_line(answer: TestResponse, name: str) -> str:
+    [line] = [each for each in answer.headers.getlist("Set-Cookie") if each.startswith(f"{name}=")]
+    return line
+
+
+def test_the_token_opens_a_session_and_logout_ends_it(app: Flask) -> None:
+    client = browser(app)
+    answer = log_in(client, following="/metric/homepage?start=2026-11-01")
+    assert (answer.status_code, answer.location) == (303, "/metric/homepage?start=2026-11-01")
+    line = cookie_line(answer, session.COOKIE)
+    assert {"HttpOnly", "SameSite=Strict", "Path=/", f"Max-Age={12 * 3600}"} <= set(line.split("; "))
+    assert "Secure" not in line
+    assert TOKEN not in line
+    shown = page(client, "/")
+    assert client.get("/login").location == "/"
+    answer = client.post("/logout", data={"form_token": shown.field("form_token")})
+    assert (answer.status_code, answer.location) == (303, "/login")
+    assert client.get("/").status_code == 303
+
+
+@pytest.mark.parametrize("headers", [{"X-Forwarded-Proto": "https"}, {}])
+def test_cookies_are_secure_behind_tls(app: Flask, headers: dict[str, str]) -> None:
+    client = browser(app)
+    base = "http://localhost" if headers else "https://localhost"
+    answer = client.get("/login", headers=headers, base_url=base)
+    assert "; Secure" in cookie_line(answer, session.VISITOR)
+    form = {"form_token": Page(answer).field("form_token"), "token": TOKEN}
+    client.set_cookie(session.VISITOR, cookie_line(answer, session.VISITOR).partition(";")[0].partition("=")[2])
+    answer = client.post("/login", data=form, headers=headers, base_url=base)
+    assert "; Secure" in cookie_line(answer, session.COOKIE)
+
+
+@pytest.mark.parametrize("token", ["", "not this one", TOKEN[:-1], "\N{SNOWMAN}"])
+def test_a_wrong_token_is_told(app: Flask, token: str) -> None:
+    client = browser(app)
+    answer = log_in(client, token)
+    assert answer.status_code == 401
+    assert "That is not the admin token" in Page(answer).text
+    assert client.get_cookie(session.COOKIE) is None
+    if len(token) > 1:
+        assert token not in answer.text
+
+
+@pytest.mark.parametrize(
+    "following", ["https://evil.example", "//evil.example", "/\\evil.example", "/metric/a\r\nX: y", "/metric//e", ""]
+)
+def test_a_login_leads_to_pages_of_ours_only(app: Flask, following: str) -> None:
+    assert log_in(browser(app), following=following).location == "/"
+
+
+def test_sessions_expire(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = browser(app)
+    begun = session.now()
+    log_in(client)
+    monkeypatch.setattr(session, "now", lambda: begun + session.SESSION_SECONDS - 5)
+    assert client.get("/").status_code == 200
+    monkeypatch.setattr(session, "now", lambda: begun + session.SESSION_SECONDS + 5)
+    assert client.get("/").status_code == 303
+
+
+def test_another_token_ends_all_sessions_and_replicas_agree(app: Flask, tmp_path: Path) -> None:
+    client = browser(app)
+    log_in(client)
+    cookie = client.get_cookie(session.COOKIE)
+    assert cookie is not None
+    for token, status in ((TOKEN, 200), (TOKEN + "-another", 303)):
+        folder = tmp_path / token
+        folder.mkdir()
+        with running(folder, admin_token=token) as other:
+            elsewhere = browser(other)
+            elsewhere.set_cookie(session.COOKIE, cookie.value)
+            assert elsewhere.get("/").status_code == status
+
+
+def test_a_session_that_was_tampered_with_is_none(app: Flask) -> None:
+    token = collector_of(app).admin_token
+    assert token is not None
+    cookie = session.new_session(token)
+    assert session.is_session(token, cookie)
+    expiry, number, signature = cookie.split(".")
+    later = f"{int(expiry) + 1}.{number}.{signature}"
+    for other in (later, f"{expiry}.{number}.{signature[:-1]}0x", f"{expiry}.{number}.", "..", "", "é", None, number):
+        assert not session.is_session(token, other)
+    assert not session.is_session(token, session.form_token(token, cookie))
+
+
+def forms(app: Flask) -> list[str]:
+    return [
+        str(rule).replace("<name>", "homepage") for rule in app.url_map.iter_rules()
+        if rule.endpoint.startswith("dashboard.") and "POST" in (rule.methods or ())
+    ]  # fmt: skip
+
+
+def test_every_form_needs_the_token_of_its_session(app: Flask) -> None:
+    client, other = browser(app), browser(app)
+    log_in(client)
+    log_in(other)
+    mine, theirs = (page(each, "/metric/homepage").field("form_token") for each in (client, other))
+    assert mine != theirs
+    assert set(forms(app)) == {"/login", "/logout", "/metric/homepage/candidates"}
+    for path in forms(app):
+        for data in ({}, {"form_token": ""}, {"form_token": theirs}, {"form_token": "é"}):
+            answer = client.post(path, data={**data, "strings": "x", "token": TOKEN})
+            assert answer.status_code == 403, path
+            assert Page(answer).has("refused")
+    answer = client.post("/logout", data={"form_token": mine}, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 403
+    assert client.get("/").status_code == 200
+    assert candidates_of(app) == []
+
+
+def test_another_site_cannot_post_to_an_open_collector(empty: FlaskClient) -> None:
+    stranger = browser(empty.application)
+    assert stranger.post("/metric/homepage/candidates", data={"strings": "x"}).status_code == 403
+    token = page(stranger, "/metric/homepage").field("form_token")
+    assert empty.post("/metric/homepage/candidates", data={"form_token": token, "strings": "x"}).status_code == 403
+    assert candidates_of(empty.application) == []
+
+
+def test_without_a_token_only_this_machine_may_look(visitor: FlaskClient) -> None:
+    for environ, headers in (
+        ({"REMOTE_ADDR": "192.0.2.1"}, {}),
+        ({}, {"Host": "evil.example.org"}),
+        ({}, {"X-Forwarded-For": "192.0.2.1"}),
+    ):
+        answer = visitor.get("/", headers=headers, environ_overrides=environ)
+        assert answer.status_code == 401
+        assert "no admin token" in Page(answer).text
+    assert visitor.get("/login").location == "/"
+
+
+def test_every_answer_has_the_headers(opened: Flask, app: Flask) -> None:
+    answers: list[TestResponse] = []
+    for client in (browser(opened), browser(app)):
+        for rule in opened.url_map.iter_rules():
+            if rule.endpoint.startswith("dashboard."):
+                path = str(rule).replace("<name>", "theme")
+                answers += [client.open(path, method=method) for method in sorted(rule.methods or ())]
+        answers += [client.get("/metric/nonsense"), client.get("/?x=1")]
+    for answer in answers:
+        path = answer.request.path
+        assert answer.headers["Content-Security-Policy"] == POLICY, path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Referrer-Policy"] == "same-origin"
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        static = path.startswith("/static/")
+        assert answer.headers["Cache-Control"] == ("no-cache" if static else "no-store"), path
+        assert answer.status_code < 500, path
+    assert {answer.status_code for answer in answers} >= {200, 303, 400, 401, 403, 404}
+
+
+def test_the_store_being_down_is_a_page_too(tmp_path: Path) -> None:
+    with running(tmp_path, REGISTRY, admin_token=None) as app:
+        client = browser(app)
+        collector_of(app).store.engine.dispose()
+        Path(tmp_path / "hubbub.db").rename(tmp_path / "gone.db")
+        (tmp_path / "hubbub.db").mkdir()
+        assert page(client, "/", 503).has("refused")
+
+
+def test_promises_are_plain_sentences_and_never_too_small() -> None:
+    told = {name: words.promises(metric) for name, metric in REGISTRY.items()}
+    first = told["homepage"][0]
+    assert first.sentence == ("One report changes anyone's odds about a person's answer by a factor of at most 2.72.")
+    assert [each.name for each in told["homepage"]] == ["One report", "7 reports", "30 reports", "A lifetime"]
+    assert len(told["newcomer"]) == 1
+    assert words.factor(0.0) == "1.00"
+    assert words.factor(1.0) == "2.72"
+    assert words.factor(5.0) == "149"
+    assert words.factor(float("inf")) == "hundreds of millions or more"
+    assert "never reveals more than 8" in words.values_promise(REGISTRY["homepage"])
+    assert "nothing limits" in words.values_promise(REGISTRY["homepage_classic"])
+
+
+def test_the_process_that_draws_is_replaced_when_it_dies(visitor: FlaskClient) -> None:
+    assert visitor.get("/metric/crashed/chart.svg?confidence=0.8").status_code == 200
+    process = workshop.WORKSHOP._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert visitor.get("/metric/crashed/chart.svg?confidence=0.81").status_code == 200
+    assert workshop.WORKSHOP._process is not process
+
+
+def test_many_who_look_at_once_all_get_their_page(opened: Flask) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        ask: Callable[[int], TestResponse] = lambda n: browser(opened).get(f"/metric/theme?confidence=0.{70 + n % 2}")  # noqa: E731
+        assert [answer.status_code for answer in threads.map(ask, range(8))] == [200] * 8
+
+
+def test_the_cache_lets_go_of_what_was_used_least() -> None:
+    kept: desk.Kept[str, int] = desk.Kept(2)
+    for number, key in enumerate("abc"):
+        kept.put(key, number)
+    assert (kept.get("a"), kept.get("c"), kept.get("b")) == (None, 2, 1)
+    kept.put("d", 3)
+    assert (kept.get("b"), kept.get("c")) == (1, None)
