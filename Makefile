@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: demo test test-slow lint bench gallery docs clean
+.PHONY: demo test test-slow lint bench gallery pictures docs clean
 
 demo: .venv/ready  ## a crowd of devices, and what is learnt from it; ARGS=--exit
 	$(BIN)/hubbub demo $(ARGS)
@@ -26,6 +26,9 @@ bench: .venv/ready  ## ratios, side by side in one run
 
 gallery: .venv/ready  ## every experiment, its figure and docs/gallery.md
 	$(BIN)/python -m hubbub.simulations.gallery docs $(ARGS)
+
+pictures: .venv/ready  ## the pictures of the dashboard in docs/pictures; needs chromium
+	PYTHONPATH=tests $(BIN)/python -m browser.screenshots docs/pictures
 
 docs: .venv/ready-docs  ## the documentation as a site, in site/; warnings are errors, so never --quiet
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build

@@ -518,3 +518,17 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
     assert len(listed) == len(set(listed))
     assert set(listed) == pages | {"about.md", "changelog.md", "contributing.md"}
+
+
+def test_numbers_of_the_comparison_in_the_readme_are_those_of_its_page() -> None:
+    """Each number stands in a table of the page, which a benchmark writes."""
+    section = page("README.md").partition("## How it compares")[2].partition("## How fast")[0]
+    numbers = [
+        number
+        for row in rows(section)
+        for cell in row[1:5]
+        for number in re.findall(r"\d+(?:\.\d+)?", cell.rstrip("*"))
+    ]
+    assert len(numbers) > 12
+    told = set(re.findall(r"\d+(?:\.\d+)?", page("docs/comparison.md").replace(",", "")))
+    assert set(numbers) <= told

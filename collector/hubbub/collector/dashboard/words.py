@@ -71,6 +71,13 @@ def per_cent(share: float | None) -> str:
     return NOTHING if share is None else f"{share:.2%}"
 
 
+def control(spelled: str) -> str:
+    """Say what a control over false discoveries allows."""
+    way, _, level = spelled.partition(":")
+    allowed = f"{100 * float(level):g} %"
+    return f"{allowed} of those found" if way == "fdr" else f"any, with a chance of {allowed}"
+
+
 def _promise(name: str, epsilon: float, subject: str) -> Promise:
     sentence = f"{subject} anyone's odds about a person's answer by a factor of at most {factor(epsilon)}."
     return Promise(name, f"{math.ceil(epsilon * 1000 - 1e-9) / 1000:.3f}", sentence)
