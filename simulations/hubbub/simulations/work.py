@@ -9,18 +9,17 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import socket
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-import click
 import numpy as np
 
 from hubbub.shared.errors import ParameterError
 from hubbub.simulations.errors import ClusterError
+from hubbub.simulations.progress import showing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,8 +79,12 @@ class Work:
         """Do it at every point, and give the answers in the order of the points."""
         seeds = np.random.SeedSequence(seed).spawn(len(points))
         answers = self._submit(_do, [function] * len(points), points, seeds)
-        with _progress(len(points), label) as advance:
-            return [advance(answer) for answer in answers]
+        done = []
+        with showing(len(points), label) as advance:
+            for answer in answers:
+                done.append(answer)
+                advance()
+        return done
 
 
 def _do(function: Callable[[Point, np.random.Generator], Answer], point: Point, seed: np.random.SeedSequence) -> Answer:
@@ -167,18 +170,3 @@ def _unreachable(scheduler: str, fault: str) -> ClusterError:
         f"scheduler {scheduler}: cannot be reached: {fault}; "
         "allowed: the address of a running Dask scheduler, as tcp://HOST:8786"
     )
-
-
-@contextmanager
-def _progress(length: int, label: str) -> Iterator[Callable[[Answer], Answer]]:
-    """Show how far it is, on a terminal."""
-    if not (label and sys.stderr.isatty()):
-        yield lambda answer: answer
-        return
-    with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
-
-        def advance(answer: Answer) -> Answer:
-            bar.update(1)
-            return answer
-
-        yield advance

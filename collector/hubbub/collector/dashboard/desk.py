@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from hubbub.collector.dashboard.guard import StillDecodingError
-from hubbub.collector.dashboard.reading import tallies_by_period
 from hubbub.collector.dashboard.workshop import WORKSHOP, History
 from hubbub.collector.decode import DEFAULT_CONFIDENCE, DEFAULT_CONTROL, Control, Estimates
 from hubbub.collector.decoding import Manner
 from hubbub.collector.refusal import Refused
+from hubbub.collector.store.by_period import tallies_by_period
 
 if TYPE_CHECKING:
     from hubbub.collector.charts import Form
     from hubbub.collector.collector import Collector
-    from hubbub.collector.dashboard.reading import Counted
     from hubbub.collector.decoding import Question
+    from hubbub.collector.store.by_period import Counted
     from hubbub.shared.metric import Metric
 
 PAGE_SECONDS = 2.0

@@ -16,12 +16,12 @@ from hubbub.collector import api
 from hubbub.collector.candidates import LINES, MAX_CANDIDATES, TEXT
 from hubbub.collector.dashboard import guard, session, tables, words
 from hubbub.collector.dashboard.desk import Asked
-from hubbub.collector.dashboard.reading import reports_by_period
 from hubbub.collector.decode import DEFAULT_CONFIDENCE, DEFAULT_CONTROL
 from hubbub.collector.decode.estimates import SHOWN_ROWS
 from hubbub.collector.decode.process import spell
 from hubbub.collector.pictures import sparkline
 from hubbub.collector.query import Query
+from hubbub.collector.store.by_period import reports_by_period
 from hubbub.collector.store.candidates import get_revision, put_chunks
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response as AnyResponse
 
     from hubbub.collector.dashboard.desk import Desk
-    from hubbub.collector.dashboard.reading import Counted
+    from hubbub.collector.store.by_period import Counted
     from hubbub.shared.metric import Metric
 
 SPARK_PERIODS = 30

@@ -85,18 +85,19 @@ class Store:
     def tally(self, metric: Metric, start: date | None = None, end: date | None = None) -> Tally:
         """Add up what is there of a metric, over the periods from `start` to `end`, both included."""
         total = Tally.empty(metric, start, end)
+        days: set[date] = set()
         for period, cohort, n, counts in self._rows(metric, start, end):
             total.n[cohort] += n
             total.counts[cohort] += counts
-            first, last = min(total.start or period, period), max(total.end or period, period)
-            total = Tally(total.metric, total.version, total.n, total.counts, start or first, end or last)
-        return total
+            days.add(period)
+        first, last = start or min(days, default=None), end or max(days, default=None)
+        return Tally(total.metric, total.version, total.n, total.counts, first, last)
 
     def periods(self, metric: Metric, start: date | None = None, end: date | None = None) -> int:
         """Count the periods there are reports of, so many may be of one device; 1 for a metric reported once."""
         if metric.every == "once":
             return 1
-        query = select(func.count(tallies.c.period.distinct())).where(*_of(metric, start, end))
+        query = select(func.count(tallies.c.period.distinct())).where(*rows_of(metric, start, end))
         with reaching(), self.engine.connect() as connection:
             return connection.scalars(query).one()
 
@@ -111,7 +112,7 @@ class Store:
 
     def _rows(self, metric: Metric, start: date | None, end: date | None) -> Iterator[tuple[date, int, int, object]]:
         query = select(tallies.c.period, tallies.c.cohort, tallies.c.n, tallies.c.counts).where(
-            *_of(metric, start, end)
+            *rows_of(metric, start, end)
         )
         with reaching(), self.engine.connect() as connection:
             for period, cohort, n, counts in connection.execute(query):
@@ -122,7 +123,7 @@ class Store:
         self.engine.dispose()
 
 
-def _of(metric: Metric, start: date | None, end: date | None) -> list[ColumnElement[bool]]:
+def rows_of(metric: Metric, start: date | None, end: date | None) -> list[ColumnElement[bool]]:
     """The rows of a metric over the periods from `start` to `end`, both included."""
     rows = [tallies.c.metric == metric.name, tallies.c.version == metric.version]
     rows += [tallies.c.period >= start] if start is not None else []

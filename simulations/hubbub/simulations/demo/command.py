@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from contextlib import contextmanager
 from importlib.resources import files
 from tempfile import TemporaryDirectory
@@ -23,9 +22,10 @@ from hubbub.simulations.demo.crowd import CANDIDATES, DAYS, HABITS, gather
 from hubbub.simulations.demo.outcome import Outcome, compare
 from hubbub.simulations.errors import LiveError
 from hubbub.simulations.live import HOST, LiveCollector, free_port, simulate_clients
+from hubbub.simulations.progress import showing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from hubbub.simulations.demo.crowd import Crowd
 
@@ -114,7 +114,7 @@ def _fill(address: str, registry: Registry, crowd: Crowd) -> None:
 def _learn(collector: LiveCollector, crowd: Crowd, devices: int, seed: int) -> Outcome:
     """Let the real clients send, and ask the collector what it knows, over HTTP as anybody would."""
     clients = len(crowd.lives)
-    with _progress(clients, f"{clients:,} real clients record and send") as advance:
+    with showing(clients, f"{clients:,} real clients record and send") as advance:
         simulate_clients(collector, crowd.lives, first_day=crowd.first_day, send_every=SEND_DAYS, progress=advance)
     collector.put_candidates("homepage", CANDIDATES)
     found = {
@@ -123,7 +123,7 @@ def _learn(collector: LiveCollector, crowd: Crowd, devices: int, seed: int) -> O
     }
     attacked = collector.registry[attack.METRIC]
     label = f"an attacker collects {attack.REPORTS[-1]:,} reports of each of {attack.DEVICES} devices"
-    with _progress(attack.DEVICES, label) as advance:
+    with showing(attack.DEVICES, label) as advance:
         attacks = attack.attack(attacked, list(HABITS[attack.METRIC].weights), seed, advance)
     return Outcome(devices, clients, seed, crowd.first_day, crowd.last_day, found, attacks)
 
@@ -134,22 +134,6 @@ def _stay(collector: LiveCollector) -> None:
         collector.wait()
     except KeyboardInterrupt:
         click.echo("\nEnded; nothing is left behind.")
-
-
-@contextmanager
-def _progress(length: int, label: str) -> Iterator[Callable[[], None]]:
-    """Show how far it is, on a terminal; several threads may tell."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    lock = threading.Lock()
-    with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
-
-        def advance() -> None:
-            with lock:
-                bar.update(1)
-
-        yield advance
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What the dashboard reads from the store, besides what the decoder reads: what there is of each period."""
+"""What there is of each period: how many reports, and their tallies."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from sqlalchemy import func, select
 from hubbub.collector.store.backend import reaching
 from hubbub.collector.store.schema import tally as tallies
 from hubbub.collector.store.shard import COUNTS
+from hubbub.collector.store.store import rows_of
 from hubbub.collector.tally import Tally
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from hubbub.collector.store import Store
+    from hubbub.collector.store.store import Store
     from hubbub.shared.metric import Metric
 
 Counted = dict["date", int]
@@ -37,9 +38,7 @@ def reports_by_period(store: Store, only: str | None = None) -> dict[tuple[str, 
 
 def tallies_by_period(store: Store, metric: Metric, start: date | None, end: date | None, most: int) -> list[Tally]:
     """Give the tallies of the last periods, in order."""
-    mine = [tallies.c.metric == metric.name, tallies.c.version == metric.version]
-    mine += [tallies.c.period >= start] if start is not None else []
-    mine += [tallies.c.period <= end] if end is not None else []
+    mine = rows_of(metric, start, end)
     days = select(tallies.c.period).where(*mine).distinct().order_by(tallies.c.period.desc()).limit(most)
     found: dict[date, Tally] = {}
     with reaching(), store.engine.connect() as connection:
