@@ -2,12 +2,15 @@
 
 import uuid
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from collector.oracle import METRIC, REGISTRY, Oracle
 from collector.postgres import Postgres
+from hubbub.collector import Tally
 from hubbub.collector.acceptance import Acceptance, Judged
 from hubbub.collector.store import Store
 from hubbub.shared import decode_batch
@@ -50,3 +53,15 @@ def judged(body: bytes) -> Judged:
 
 def verify(store: Store, oracle: Oracle) -> None:
     oracle.verify({period: store.tally(METRIC, period, period) for period in oracle.periods()})
+
+
+DAY = date(2026, 11, 16)
+
+
+def counted(seed: int, day: date | None = DAY) -> Tally:
+    """A small tally that could be."""
+    rng = np.random.default_rng(seed)
+    tally = Tally.empty(METRIC, day, day)
+    tally.n[:] = rng.integers(0, 3, size=tally.n.shape)
+    tally.counts[:] = rng.integers(0, tally.n[:, None] + 1, size=tally.counts.shape)
+    return tally

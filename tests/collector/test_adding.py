@@ -1,29 +1,19 @@
 """Tallies that were counted elsewhere are added to a store: all of them or none, beside what collectors count."""
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 
 import numpy as np
 import pytest
 from sqlalchemy import select
 
 from collector.oracle import METRIC, REGISTRY, Oracle
-from collector.stores import judged
+from collector.stores import DAY, counted, judged
 from hubbub.collector import Tally
 from hubbub.collector.errors import StoreRefusedError
 from hubbub.collector.store import Store
 from hubbub.collector.store.schema import tally as rows
 from hubbub.shared import ParameterError
-
-DAY = date(2026, 11, 16)
-
-
-def counted(seed: int, day: date | None = DAY) -> Tally:
-    rng = np.random.default_rng(seed)
-    tally = Tally.empty(METRIC, day, day)
-    tally.n[:] = rng.integers(0, 3, size=tally.n.shape)
-    tally.counts[:] = rng.integers(0, tally.n[:, None] + 1, size=tally.counts.shape)
-    return tally
 
 
 def test_what_is_added_is_there_and_adds_up(ready: Store) -> None:
