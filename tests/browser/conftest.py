@@ -1,4 +1,8 @@
-"""One collector with data and one browser for all tests; whoever opens a page has it watched."""
+"""One collector with data and one browser for all tests of a file; whoever opens a page has it watched.
+
+The browser ends with the file: as long as it is there, its event loop counts as running in this thread, and no other
+test of the process could run one of its own.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -22,7 +26,7 @@ Opened: TypeAlias = tuple[Page, Watch]
 Open: TypeAlias = Callable[..., Opened]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     path = find_browser()
     assert path is not None, MISSING  # the tests are skipped then
@@ -30,7 +34,7 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def collector(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCollector]:
     """It has an admin token."""
     folder = tmp_path_factory.mktemp("browser")
@@ -40,7 +44,7 @@ def collector(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session(browser: Browser, collector: LiveCollector) -> StorageState:
     """The cookies of somebody who has logged in."""
     context = _context(browser, collector)
