@@ -294,6 +294,32 @@ def test_a_fork_after_use_works_in_parent_and_child(tmp_path: Path) -> None:
         assert sorted(report.period.day for report in collector.reports) == [16, 17, 18, 19, 20]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_in_the_middle_of_the_sender_s_import_leaves_a_child_that_can_send() -> None:
+    """The child would have waited for ever for a module that a thread of its parent was importing."""
+    program = textwrap.dedent("""
+        import os, signal, sys, threading
+        from hubbub.client.importing import import_requests
+        begun, go_on = threading.Event(), threading.Event()
+        class Slow:
+            def find_spec(self, name, path=None, target=None):
+                if name == "requests":
+                    begun.set()
+                    go_on.wait()
+        sys.meta_path.insert(0, Slow())
+        threading.Thread(target=import_requests).start()
+        begun.wait()
+        threading.Timer(0.1, go_on.set).start()  # while the fork below waits
+        child = os.fork()
+        if not child:
+            signal.alarm(60)
+            import_requests().Session()
+            os._exit(0)
+        sys.exit(os.waitpid(child, 0)[1])
+    """)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=120)
+
+
 def drip(connection: socket.socket) -> None:
     """Answer so slowly that no reader's patience between two bytes ever ends."""
     with contextlib.suppress(OSError):  # ends when it notices that nobody listens any more

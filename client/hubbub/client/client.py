@@ -18,6 +18,7 @@ from hubbub.client import outbox
 from hubbub.client.clock import Clock, system_clock, utc
 from hubbub.client.consent import switched_off
 from hubbub.client.errors import StateError
+from hubbub.client.importing import import_requests
 from hubbub.client.preview import Pending, pending
 from hubbub.client.recording import record
 from hubbub.client.registries import Registries
@@ -196,9 +197,7 @@ def _make_session(
     verify: bool | str,
     cert: str | tuple[str, str] | None,
 ) -> requests.Session:
-    import requests  # noqa: PLC0415  (slow, and only the sender needs it)
-
-    session = requests.Session()
+    session: requests.Session = import_requests().Session()
     session.verify, session.cert = verify, cert
     session.proxies.update(proxies or {})
     # Said even where there is no key: otherwise requests would send the name and password of the user's .netrc.

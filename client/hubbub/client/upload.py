@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from hubbub.client.importing import import_requests
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -50,8 +52,6 @@ class Outcome:
 
 def upload(session: requests.Session, url: str, body: bytes, reports: int, timeout: float | None = None) -> Outcome:
     """Post a batch of so many reports once. Nothing is raised: whatever goes wrong is an outcome."""
-    import requests  # noqa: PLC0415  (the slowest import of the client, and only the sender needs it)
-
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     if len(body) >= GZIP_FROM_BYTES:
         # Without a time of compression, so that a retry sends the very same bytes.
@@ -60,19 +60,17 @@ def upload(session: requests.Session, url: str, body: bytes, reports: int, timeo
     try:
         with session.post(url, data=body, headers=headers, timeout=limits, **_always(session)) as answer:
             return _judge(answer, reports)
-    except (requests.RequestException, OSError) as error:
+    except (import_requests().RequestException, OSError) as error:
         return Outcome("retry", type(error).__name__)
 
 
 def download(session: requests.Session, url: str) -> str | None:
     """Get a text, or nothing if anything at all is wrong with it."""
-    import requests  # noqa: PLC0415
-
     try:
         with session.get(url, timeout=(CONNECT_SECONDS, READ_SECONDS), **_always(session)) as answer:
             text = _bounded(answer) if answer.status_code == 200 else None
             return None if text is None else text.decode()
-    except (requests.RequestException, OSError, UnicodeDecodeError):
+    except (import_requests().RequestException, OSError, UnicodeDecodeError):
         return None
 
 

@@ -8,7 +8,7 @@ import time
 _PRIMARY = 0xFF
 """The part of an extended error code that names the kind of error."""
 
-_PAUSE_SECONDS = 0.002
+_PAUSE_SECONDS = 0.0005
 
 
 def execute_patiently(connection: sqlite3.Connection, statement: str, seconds: float) -> None:
