@@ -1,0 +1,208 @@
+"""Adders in machine code: compiled by numba when they are first used.
+
+A slab is some reports one after the other, as many as fill whole words. The sum of slabs is kept as its binary digits,
+which are slabs as well: a row of `digits` for each. Places are unsigned: a place that could be negative would cost a
+look at each use.
+"""
+
+# Machine code is beyond what coverage can see, so it is told to leave these functions out.
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numba
+import numpy as np
+from numba import types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+    F = TypeVar("F", bound=Callable[..., object])
+
+SLABS = 16
+"""How many are added at a time, with all that lies between in registers."""
+
+_ANY_WORDS = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
+_ANY_ROWS = types.Array(types.uint8, 2, "C", readonly=True, aligned=True)
+
+
+def _part(function: F) -> F:
+    """Let numba compile a function into those that call it."""
+    compiled: F = numba.njit(function)
+    return compiled
+
+
+@cache
+def run_adder() -> Callable[..., None]:
+    """Compile what adds one run."""
+    signature = types.void(types.int64[::1], _ANY_WORDS, types.uint64[::1], types.int64, types.uint64[:, ::1])
+    compiled: Callable[..., None] = numba.njit(signature)(_add_run)
+    return compiled
+
+
+@cache
+def mixed_adder() -> Callable[..., None]:
+    """Compile what adds reports of mixed cohorts."""
+    cohorts = types.Array(types.uint32, 1, "C", readonly=True, aligned=True)
+    signature = types.void(
+        types.int64[:, ::1], _ANY_ROWS, cohorts, types.uint8[::1], types.uint64[:, ::1], types.uint64[:, :, ::1]
+    )
+    compiled: Callable[..., None] = numba.njit(signature)(_add_mixed)
+    return compiled
+
+
+@_part
+def _majority(first: Any, second: Any, third: Any) -> Any:  # pragma: no cover
+    return (first & second) | ((first ^ second) & third)
+
+
+@_part
+def _add_sixteen(digits: Words, carry: Words, slabs: Words) -> None:  # pragma: no cover
+    """Add sixteen slabs to the digits of 1, 2, 4 and 8; the carry is of 16."""
+    size = len(carry)
+    ones, twos, fours, eights = digits[0], digits[1], digits[2], digits[3]
+    s0, s1, s2, s3 = slabs[:size], slabs[size : 2 * size], slabs[2 * size : 3 * size], slabs[3 * size : 4 * size]
+    slabs = slabs[4 * size :]
+    s4, s5, s6, s7 = slabs[:size], slabs[size : 2 * size], slabs[2 * size : 3 * size], slabs[3 * size : 4 * size]
+    slabs = slabs[4 * size :]
+    s8, s9, s10, s11 = slabs[:size], slabs[size : 2 * size], slabs[2 * size : 3 * size], slabs[3 * size : 4 * size]
+    slabs = slabs[4 * size :]
+    s12, s13, s14, s15 = slabs[:size], slabs[size : 2 * size], slabs[2 * size : 3 * size], slabs[3 * size : 4 * size]
+    for place in range(size):
+        one, two, four, eight = ones[place], twos[place], fours[place], eights[place]
+        a, b = s0[place], s1[place]
+        two_a = _majority(one, a, b)
+        one ^= a ^ b
+        a, b = s2[place], s3[place]
+        two_b = _majority(one, a, b)
+        one ^= a ^ b
+        four_a = _majority(two, two_a, two_b)
+        two ^= two_a ^ two_b
+        a, b = s4[place], s5[place]
+        two_a = _majority(one, a, b)
+        one ^= a ^ b
+        a, b = s6[place], s7[place]
+        two_b = _majority(one, a, b)
+        one ^= a ^ b
+        four_b = _majority(two, two_a, two_b)
+        two ^= two_a ^ two_b
+        eight_a = _majority(four, four_a, four_b)
+        four ^= four_a ^ four_b
+        a, b = s8[place], s9[place]
+        two_a = _majority(one, a, b)
+        one ^= a ^ b
+        a, b = s10[place], s11[place]
+        two_b = _majority(one, a, b)
+        one ^= a ^ b
+        four_a = _majority(two, two_a, two_b)
+        two ^= two_a ^ two_b
+        a, b = s12[place], s13[place]
+        two_a = _majority(one, a, b)
+        one ^= a ^ b
+        a, b = s14[place], s15[place]
+        two_b = _majority(one, a, b)
+        one ^= a ^ b
+        four_b = _majority(two, two_a, two_b)
+        two ^= two_a ^ two_b
+        eight_b = _majority(four, four_a, four_b)
+        four ^= four_a ^ four_b
+        carry[place] = _majority(eight, eight_a, eight_b)
+        eights[place] = eight ^ eight_a ^ eight_b
+        ones[place], twos[place], fours[place] = one, two, four
+
+
+@_part
+def _carry_on(digits: Words, carry: Words) -> None:  # pragma: no cover
+    """Add a carry of 16 to the digits, which have to be enough for it."""
+    level = 4
+    more = True
+    while more:
+        left = np.uint64(0)
+        row = digits[level]
+        for place in range(len(carry)):
+            digit, added = row[place], carry[place]
+            row[place] = digit ^ added
+            carry[place] = digit & added
+            left |= digit & added
+        more = left != 0
+        level += 1
+
+
+@_part
+def _bring_in(counts: NDArray[np.int64], digits: Words, width: int) -> None:  # pragma: no cover
+    """Add what the digits say to the counts, and begin at zero again. Padding bits are not counted."""
+    bits = len(counts)
+    for place in range(digits.shape[1]):
+        first = place * 8 % width * 8
+        whole = first + 64 <= bits
+        for level in range(len(digits)):
+            word = digits[level, place]
+            digits[level, place] = np.uint64(0)
+            if word != 0 and whole:
+                for bit in range(64):
+                    counts[first + bit] += np.int64((word >> np.uint64(bit) & np.uint64(1)) << np.uint64(level))
+            elif word != 0:
+                at = first
+                for bit in range(64):
+                    if at == width * 8:
+                        at = 0
+                    if at < bits:
+                        counts[at] += np.int64((word >> np.uint64(bit) & np.uint64(1)) << np.uint64(level))
+                    at += 1
+
+
+def _add_run(
+    counts: NDArray[np.int64], source: Words, rest: Words, width: int, digits: Words
+) -> None:  # pragma: no cover
+    """Add a run to the counts of its cohort: sixteen slabs at a time, and last the rest with zeros behind it."""
+    carry = np.empty(digits.shape[1], np.uint64)
+    step = SLABS * len(carry)
+    for at in range(0, len(source) - step + 1, step):
+        _add_sixteen(digits, carry, source[at : at + step])
+        _carry_on(digits, carry)
+    _add_sixteen(digits, carry, rest)
+    _carry_on(digits, carry)
+    _bring_in(counts, digits, width)
+
+
+def _add_mixed(
+    counts: NDArray[np.int64],
+    packed: NDArray[np.uint8],
+    cohorts: NDArray[np.uint32],
+    waiting_bytes: NDArray[np.uint8],
+    waiting: Words,
+    digits: NDArray[np.uint64],
+) -> None:  # pragma: no cover
+    """Add reports of mixed cohorts: they wait until there are sixteen slabs of a cohort, which are then added.
+
+    `waiting_bytes` is the memory of `waiting`, byte by byte.
+    """
+    carry = np.empty(digits.shape[2], np.uint64)
+    source = packed.reshape(-1)
+    width, full = np.uint64(packed.shape[1]), np.uint64(waiting.shape[1] * 8)
+    ends = np.empty(len(counts), np.uint64)
+    for number in range(len(counts)):
+        ends[number] = np.uint64(number) * full
+    here = np.uint64(0)
+    for report in range(len(cohorts)):
+        cohort = np.uint64(cohorts[report])
+        end = ends[cohort]
+        for byte in range(width):
+            waiting_bytes[end + byte] = source[here + byte]
+        here += width
+        end += width
+        if end == (cohort + np.uint64(1)) * full:
+            _add_sixteen(digits[cohort], carry, waiting[cohort])
+            _carry_on(digits[cohort], carry)
+            end -= full
+        ends[cohort] = end
+    for number in range(len(counts)):
+        for place in range(ends[number], np.uint64(number + 1) * full):
+            waiting_bytes[place] = np.uint8(0)
+        _add_sixteen(digits[number], carry, waiting[number])
+        _carry_on(digits[number], carry)
+        _bring_in(counts[number], digits[number], packed.shape[1])

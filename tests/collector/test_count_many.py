@@ -1,0 +1,162 @@
+"""Counting many reports: each way and each engine counts what looking at every bit would."""
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from hubbub.collector.count import ENGINES, Engine, choice, columns, compiled, count_bits, plain, slabs
+from hubbub.shared import ParameterError
+
+Cohorts = NDArray[np.integer] | None
+
+
+def by_looking(packed: NDArray[np.uint8], bits: int, cohorts: Cohorts) -> NDArray[np.int64]:
+    """One bit after the other, by nothing that the code under test uses."""
+    groups = 1 if cohorts is None else int(cohorts.max(initial=0)) + 1 if len(cohorts) else 0
+    counts = np.zeros((groups, bits), np.int64)
+    of = np.zeros(len(packed), np.int64) if cohorts is None else cohorts.astype(np.int64)
+    for bit in range(bits):
+        ones = packed[:, bit // 8] >> (bit % 8) & 1
+        counts[:, bit] = np.bincount(of[ones == 1], minlength=groups)
+    return counts[0] if cohorts is None else counts
+
+
+def reports(bits: int, number: int, seed: int = 1) -> NDArray[np.uint8]:
+    """Random in all bits, padding included, which must not be counted."""
+    return np.random.default_rng(seed).integers(0, 256, (number, (bits + 7) // 8), dtype=np.uint8)
+
+
+def cohorts_like(shape: str, number: int, seed: int) -> Cohorts:
+    random = np.random.default_rng(seed)
+    if shape == "none":
+        return None
+    if shape == "skewed":
+        return (random.random(number) ** 8 * 300).astype(np.uint32)
+    drawn = random.integers(0, {"few": 3, "sorted": 20, "many": 2 * number + 1}.get(shape, 20), number)
+    return np.sort(drawn).astype(np.uint16) if shape == "sorted" else drawn
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every way of counting for a few thousand reports already, with ends and beginnings within them."""
+    for module, name, number in [
+        (choice, "FEW_BYTES", 64),
+        (choice, "PART_BYTES", 1 << 12),
+        (choice, "LONG_BYTES", 1 << 13),
+        (slabs, "SLAB_BYTES", 1 << 10),
+        (columns, "BLOCK_BYTES", 1 << 14),
+        (plain, "AT_ONCE", 1 << 12),
+        (choice, "SHORT_BYTES", 64),
+    ]:
+        monkeypatch.setattr(module, name, number)
+
+
+SHAPES = ("none", "few", "sorted", "mixed", "skewed", "many")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_way_counts_what_looking_does(engine: Engine, shape: str, small_parts: None) -> None:
+    @settings(max_examples=15, deadline=None, derandomize=True)
+    @given(bits=st.integers(1, 300), number=st.integers(0, 4000), seed=st.integers(0, 1 << 32))
+    def check(bits: int, number: int, seed: int) -> None:
+        packed, cohorts = reports(bits, number, seed), cohorts_like(shape, number, seed)
+        counted = count_bits(packed, bits, cohorts, engine=engine)
+        assert counted.dtype == np.int64
+        np.testing.assert_array_equal(counted, by_looking(packed, bits, cohorts))
+
+    check()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("bits", [1, 7, 64, 65, 1000, 4096])
+def test_reports_of_every_size_are_counted(engine: Engine, bits: int) -> None:
+    packed = reports(bits, 3000)
+    for shape in ("none", "sorted", "mixed"):
+        cohorts = cohorts_like(shape, len(packed), 2)
+        np.testing.assert_array_equal(
+            count_bits(packed, bits, cohorts, engine=engine), by_looking(packed, bits, cohorts)
+        )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("bits", [8, 128])
+def test_millions_of_ones_do_not_overflow(engine: Engine, bits: int) -> None:
+    """All counters are as full as they can be, also those of a byte, in one long run and in one of mixed cohorts."""
+    number = 2_000_000 if bits == 8 else 600_000
+    packed = np.full((number, bits // 8), 255, np.uint8)
+    assert count_bits(packed, bits, engine=engine).tolist() == [number] * bits
+    cohorts = np.zeros(number, np.uint8)
+    cohorts[0] = 1
+    assert count_bits(packed, bits, cohorts, engine=engine).tolist() == [[number - 1] * bits, [1] * bits]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_reports_need_not_lie_together_nor_begin_at_a_word(engine: Engine) -> None:
+    for bits in (24, 128):
+        width = bits // 8
+        memory = np.frombuffer(reports(8, 3 * 9000 * width + 3).tobytes(), np.uint8)
+        odd = memory[3 : 3 + 9000 * width].reshape(9000, width)
+        apart = memory[: 3 * 9000 * width].reshape(3 * 9000, width)[::-3]
+        sideways = memory[: 9000 * width].reshape(width, 9000).T
+        for packed in (odd, apart, sideways):
+            for cohorts in (None, np.arange(9000) // 3000, np.arange(18000)[::2] % 7):
+                before = packed.copy()
+                counted = count_bits(packed, bits, cohorts, engine=engine)
+                np.testing.assert_array_equal(counted, by_looking(packed, bits, cohorts))
+                np.testing.assert_array_equal(packed, before)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_reports_have_no_ones(engine: Engine) -> None:
+    nothing = np.zeros((0, 2), np.uint8)
+    assert count_bits(nothing, 16, engine=engine).tolist() == [0] * 16
+    assert count_bits(nothing, 16, np.zeros(0, np.int64), engine=engine).shape == (0, 16)
+
+
+def test_cohorts_too_many_to_wait_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed, cohorts = reports(128, 5000), cohorts_like("skewed", 5000, 3)
+    monkeypatch.setattr(compiled, "MOST_BYTES", 1000)
+    counted = count_bits(packed, 128, cohorts, engine="numba")
+    np.testing.assert_array_equal(counted, by_looking(packed, 128, cohorts))
+
+
+@pytest.mark.parametrize("number", [10, 5000])
+def test_cohorts_that_are_none_are_refused(number: int) -> None:
+    packed = reports(16, number)
+    ordered = np.arange(number)
+    refused: list[NDArray[Any]] = [ordered - 1, ordered[::-1] - 1, ordered[:-1], ordered / 2]
+    for wrong in refused:
+        with pytest.raises(ParameterError, match="cohorts: has shape"):
+            count_bits(packed, 16, wrong)
+    with pytest.raises(ParameterError, match="packed: has shape"):
+        count_bits(np.zeros((number, 0), np.uint8), 0)
+
+
+def test_an_engine_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ParameterError, match='engine: "cuda" is not known; allowed: numpy, numba'):
+        count_bits(reports(8, 1), 8, engine="cuda")  # type: ignore[arg-type]
+
+
+def test_numba_is_imported_only_by_name_and_missed_in_one_line() -> None:
+    program = """
+import sys
+sys.modules["numba"] = None
+import numpy as np
+from hubbub.collector.count import count_bits
+from hubbub.shared import HubbubError
+packed = np.ones((100_000, 1), np.uint8)
+assert count_bits(packed, 1).tolist() == [100_000]
+try:
+    count_bits(packed, 1, engine="numba")
+except HubbubError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == 'engine: numba is not installed: pip install "hubbub[fast]"; allowed without it: numpy\n'
