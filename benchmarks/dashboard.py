@@ -1,26 +1,22 @@
 """The dashboard: how fast its pages are, and what looking at it costs ingest: `python -m benchmarks dashboard`.
 
-The collector has the demo's registry, and a store that the demo's crowd has filled. HUBBUB_BENCH_QUICK=1 has a smaller
-crowd and measures for a shorter time. `python -m benchmarks.dashboard` is the viewer, in a process of its own as
-a browser would be: it reads lines of URL, RATE and SECONDS, and tells what it saw.
+The collector has the demo's registry, and a store that the demo's crowd has filled. Batches come at a third and at two
+thirds of the rate that it can take, and as fast as it takes them. HUBBUB_BENCH_QUICK=1 has a smaller crowd and measures
+for a shorter time.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -29,13 +25,13 @@ import requests
 
 from benchmarks import load, writing
 from benchmarks.servers import HUBBUB, RIVAL, Server, running
+from benchmarks.viewer import Viewed, Viewer, demo_registry
 from hubbub.collector.store import Store
 from hubbub.shared import Registry
 from hubbub.simulations.demo.crowd import CANDIDATES, DAYS, gather
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Self
 
     from benchmarks.load import Answered
 
@@ -44,13 +40,16 @@ DEVICES = 20_000 if QUICK else 200_000
 ASKED = 20 if QUICK else 100
 """Times that each page is asked for."""
 
+ROUNDS, SECONDS = (2, 2) if QUICK else (6, 2)
 CONCURRENCY = 16
-ROUNDS, SECONDS = (2, 2) if QUICK else (6, 4)
+"""Batches at a time, where they come as fast as they are answered."""
+
+CONNECTIONS = 64
+"""Where they come at a rate: each pauses after its batch for so long that together they keep to it."""
+
+PACED = Path(__file__).with_name("paced.lua")
 VIEWS = 5.0
 """Pages a second that the viewer asks for, each with its two charts."""
-
-TABS = 4
-"""Pages that it waits for at one moment: those of strings may take long, and others need not wait for them."""
 
 WANTED_MS = 300
 WARM_SECONDS = IDLE_SECONDS = 120
@@ -63,8 +62,19 @@ DISK = Path("/var/tmp")
 """For files that outlive a restart; /tmp is often in memory, where syncing is free."""
 
 PAGE = "docs/operator.md"
-NOBODY, DASHBOARD, ELSEWHERE = "nobody looks", "viewer at the dashboard", "viewer at another server"
-CASES = (NOBODY, ELSEWHERE, DASHBOARD)
+LOADS = {"a third": 1 / 3, "two thirds": 2 / 3, "all": None}
+"""Of the batches that it can take, how many come."""
+
+NOBODY, ELSEWHERE, DASHBOARD, CURIOUS = (
+    "nobody looks",
+    "viewer at another server",
+    "viewer at the dashboard",
+    "viewer who asks anew",
+)
+NEW = {ELSEWHERE: 0.0, DASHBOARD: 0.0, CURIOUS: 0.5}
+"""Of the pages that a viewer asks for, how many ask what nobody has asked before."""
+
+CASES = (NOBODY, *NEW)
 QUANTITIES: dict[str, Callable[[Answered], float]] = {
     "batches a second": lambda each: each.rate,
     "p50": lambda each: each.p50,
@@ -73,52 +83,24 @@ QUANTITIES: dict[str, Callable[[Answered], float]] = {
 
 
 @dataclass(frozen=True)
-class Viewed:
-    """What the viewer has seen."""
+class Used:
+    """Seconds of a core that a collector has used: by the processes that serve, and by those at low priority."""
 
-    rate: float
-    """Pages a second."""
-    answers: dict[str, int]
-    """How many, by status."""
-    p50: float
-    """Seconds for a page without its charts."""
+    serving: float
+    apart: float
 
 
 @dataclass(frozen=True)
-class Round:
-    """What wrk has seen in each case, and what the viewer of the dashboard has."""
+class Seen:
+    """What was measured at one time: by wrk, by the viewer if there was one, and cores that the collector used."""
 
-    answered: dict[str, Answered]
-    viewed: Viewed
+    answered: Answered
+    viewed: Viewed | None
+    used: Used
 
 
-class Viewer:
-    """The process that looks; started once, because loading Python is no part of looking."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "benchmarks.dashboard"]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=writing.ROOT)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def tell(self, line: str) -> None:
-        """Have it look."""
-        assert self._process.stdin is not None
-        print(line, file=self._process.stdin, flush=True)
-
-    def hear(self) -> Viewed:
-        """Wait for what it has seen."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError("the viewer failed, and told why above")
-        return Viewed(**json.loads(line))
+Round = dict[tuple[str, str], Seen]
+"""By load and by case."""
 
 
 def main() -> None:
@@ -128,10 +110,10 @@ def main() -> None:
         print("\nThe dashboard: not measured, because wrk is not installed; it is a package of Debian")
         return
     before = os.getloadavg()[0]
-    registry = Registry.parse(_demo())
+    registry = Registry.parse(demo_registry())
     with tempfile.TemporaryDirectory(dir=DISK if DISK.is_dir() else None) as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        (folder / "metrics.toml").write_text(_demo())
+        (folder / "metrics.toml").write_text(demo_registry())
         store = f"sqlite:///{folder}/dashboard.db"
         _fill(store, registry)
         settings = {"store": store, "registry": folder / "metrics.toml"}
@@ -142,46 +124,12 @@ def main() -> None:
         for metric in registry:
             _warm(collector, f"/metric/{metric}")
         pages = _pages(collector, registry)
-        rounds = [_take_turns(viewer, collector, other) for _ in range(ROUNDS)]
+        most = _measure(viewer, collector, None, NOBODY, None).answered.rate
+        rounds = [_round(viewer, collector, other, most) for _ in range(ROUNDS)]
     told = _told(pages, rounds, before)
     print(f"\n{told}")
     if write:
         writing.write_section(PAGE, "dashboard", told)
-
-
-def view(url: str, rate: float, seconds: float) -> Viewed:
-    """Look at one metric after the other; every second page asks for another confidence, so that all is made anew."""
-    names = list(Registry.parse(_demo()))
-    answers: Counter[str] = Counter()
-    times: list[float] = []
-
-    def look(number: int) -> None:
-        query = f"?confidence={random.uniform(0.8, 0.99):.6f}" if number % 2 else ""
-        page = f"{url}/metric/{names[number % len(names)]}"
-        asked = time.monotonic()
-        status = browser.get(page + query, timeout=60).status_code
-        times.append(time.monotonic() - asked)
-        answers[str(status)] += 1
-        if status == requests.codes.ok:  # a page that says to wait has no charts
-            for chart in ("chart.svg", "history.svg"):
-                answers[str(browser.get(f"{page}/{chart}{query}", timeout=60).status_code)] += 1
-
-    with requests.Session() as browser, ThreadPoolExecutor(TABS) as tabs:
-        browser.headers["Accept"] = "text/html"
-        begin = time.monotonic()
-        looks = []
-        for number in range(round(rate * seconds)):
-            time.sleep(max(begin + number / rate - time.monotonic(), 0))
-            looks.append(tabs.submit(look, number))
-        time.sleep(max(begin + seconds - time.monotonic(), 0))
-        looks = [each for each in looks if not each.cancel()]  # those that all tabs were too busy for
-        for each in looks:
-            each.result()
-    return Viewed(len(times) / seconds, dict(answers), median(times))
-
-
-def _demo() -> str:
-    return files("hubbub.simulations").joinpath("demo.toml").read_text("utf-8")
 
 
 def _fill(address: str, registry: Registry) -> None:
@@ -237,70 +185,92 @@ def _pages(server: Server, registry: Registry) -> dict[str, list[float]]:
     return found
 
 
-def _take_turns(viewer: Viewer, collector: Server, other: Server) -> Round:
-    alone, _ = _measure(viewer, collector)
-    looking, viewed = _measure(viewer, collector, collector, VIEWS)
-    assert viewed is not None
-    # As often as the dashboard let it: where pages take long, that is less than was wanted.
-    elsewhere, _ = _measure(viewer, collector, other, viewed.rate)
-    return Round({NOBODY: alone, DASHBOARD: looking, ELSEWHERE: elsewhere}, viewed)
+def _round(viewer: Viewer, collector: Server, other: Server, most: float) -> Round:
+    found: Round = {}
+    for name, share in LOADS.items():
+        for case in random.sample(CASES, len(CASES)):  # in another order each time, for what one leaves to the next
+            rate = None if share is None else share * most
+            found[name, case] = _measure(viewer, collector, other, case, rate)
+    return found
 
 
-def _measure(
-    viewer: Viewer, collector: Server, seen: Server | None = None, rate: float = 0.0
-) -> tuple[Answered, Viewed | None]:
-    """Have wrk post batches while a viewer looks at a server, or while nobody does."""
+def _measure(viewer: Viewer, collector: Server, other: Server | None, case: str, rate: float | None) -> Seen:
+    """Have wrk post batches, all it can or so many a second, while a viewer looks at a server, or while nobody does."""
     _settle(collector)
-    if seen is not None:
-        viewer.tell(f"{seen.url} {rate} {SECONDS}")
-    answered = load.end(load.begin(collector.url, CONCURRENCY, SECONDS))
-    return answered, None if seen is None else viewer.hear()
+    before = _used(collector)
+    looked_at = other if case == ELSEWHERE else collector
+    if case != NOBODY and looked_at is not None:
+        viewer.tell(looked_at.url, VIEWS, SECONDS, NEW[case])
+    answered = load.end(_begin(collector.url, rate))
+    after = _used(collector)
+    viewed = None if case == NOBODY else viewer.hear()
+    used = Used((after.serving - before.serving) / SECONDS, (after.apart - before.apart) / SECONDS)
+    return Seen(answered, viewed, used)
+
+
+def _begin(url: str, rate: float | None) -> subprocess.Popen[str]:
+    if rate is None:
+        return load.begin(url, CONCURRENCY, SECONDS)
+    pause = 1000 * CONNECTIONS / rate
+    arguments = [str(random.getrandbits(32)), f"{datetime.now(UTC):%Y-%m-%d}", "1", f"{pause:g}"]
+    limits = ["--threads=1", f"--connections={CONNECTIONS}", f"--duration={SECONDS}", "--timeout=30"]
+    command = [str(load.WRK), *limits, f"--script={PACED}", url, "--", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def _settle(server: Server) -> None:
     """Wait until a collector has made what pages were asked for before, or it would be counted with what comes next."""
     deadline = time.monotonic() + IDLE_SECONDS
-    before = _cpu_seconds(server)
+    before = _used(server)
     while time.monotonic() < deadline:
         time.sleep(0.5)
-        before, last = (now := _cpu_seconds(server)), before
-        if now - last < IDLE * 0.5:
+        before, last = (now := _used(server)), before
+        if now.serving + now.apart - last.serving - last.apart < IDLE * 0.5:
             return
     raise RuntimeError(f"{server.name} is still at work after {IDLE_SECONDS} s without a request")
 
 
-def _cpu_seconds(server: Server) -> float:
-    """Of all its processes that run."""
-    ticks = 0
+def _used(server: Server) -> Used:
+    serving = apart = 0
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if folder.name.isdecimal() and os.getpgid(int(folder.name)) == server.process.pid:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+                fields = list(map(int, (folder / "stat").read_text().rpartition(")")[2].split()[1:]))
+                mine, ended, nice = sum(fields[10:12]), sum(fields[12:14]), fields[15]
+                apart += ended + (mine if nice > 0 else 0)  # those that have ended were decoding
+                serving += 0 if nice > 0 else mine
+    tick = os.sysconf("SC_CLK_TCK")
+    return Used(serving / tick, apart / tick)
 
 
 def _told(pages: Mapping[str, list[float]], rounds: Sequence[Round], busy: float) -> str:
     cores = os.cpu_count()
-    viewed = [each.viewed for each in rounds]
-    answers: Counter[str] = sum((Counter(each.answers) for each in viewed), Counter())
-    statuses = ", ".join(f"{status} {number:,} times" for status, number in sorted(answers.items()))
     return (
         f"Python {platform.python_version()}, {platform.machine()}, {cores} cores; the load average was {busy:.1f} "
         f"before it began. The demo's registry and\n{DEVICES:,} simulated devices over {DAYS} days. Each page was "
         f"asked for {ASKED} times once it was warm, one after the other:\n\n"
         + writing.table(["page", "median ms", "p99 ms", "wanted"], [_page_row(*each) for each in pages.items()])
-        + f"\n\nIngest by wrk, {CONCURRENCY} batches at a time, as fast as they are answered; {ROUNDS} rounds of "
-        f"{SECONDS} s for each case, in turn. The viewer\nis one process that wants {VIEWS:g} pages a second, of one "
-        "metric after the other, each with two charts. Every second\npage has another confidence, so that all is "
-        f"decoded and drawn anew. It got {_range([each.rate for each in viewed], '.1f')} pages a second, a page\n"
-        f"in {_range([each.p50 * 1e3 for each in viewed], '.0f')} ms at the median of a round, and these answers: "
-        f"{statuses}. The other server\nanswers with two bytes, and is asked for as many pages: that is what a viewer "
-        f"costs by being on the same machine.\nSender, viewer and collector share the {cores} cores. Medians over the "
-        "rounds:\n\n"
-        + writing.table(["", "batches a second", "p50 ms", "p99 ms"], [_medians(case, rounds) for case in CASES])
-        + "\n\nRatios within each round: the median, and the range over the rounds. The last line is nothing but noise:"
-        "\n\n" + writing.table(["", *QUANTITIES], list(_ratios(rounds)))
+        + f"\n\nIngest by wrk: at a third and at two thirds of what the collector takes, from {CONNECTIONS} "
+        "connections that pause, and as\nfast as batches are answered, "
+        f"{CONCURRENCY} at a time. {ROUNDS} rounds of {SECONDS} s for each case, in turn. All batches are of one\n"
+        "metric, so that its page is never the same for long. The viewer is one process that wants "
+        f"{VIEWS:g} pages a second,\nof the overview and of one metric after the other, each with two charts. One who "
+        "asks anew has another\nconfidence on every second page, so that all of it is decoded and drawn for that page "
+        "alone. The other server\nanswers with two bytes: that is what a viewer costs by being on the same machine. "
+        f"Sender, viewer and collector\nshare the {cores} cores. Medians over the rounds; of cores, those that the "
+        "processes that serve used, and those that\nthe ones at low priority did:\n\n"
+        + writing.table(
+            ["batches: viewer", "a second", "p50 ms", "p99 ms", "cores", "at low priority"],
+            [_medians(name, case, rounds) for name in LOADS for case in CASES],
+        )
+        + "\n\nRatios within each round to the same load while nobody looks: the median, and the range over the "
+        "rounds. Where nobody\nlooks, it is to the round before, and nothing but noise:\n\n"
+        + writing.table(["batches: viewer", *QUANTITIES], [each for name in LOADS for each in _ratios(name, rounds)])
+        + "\n\nWhat the viewers got, over all rounds:\n\n"
+        + writing.table(
+            ["batches: viewer", "pages a second", "ms a page", "answers"],
+            [_looks(name, case, rounds) for name in LOADS for case in (DASHBOARD, CURIOUS)],
+        )
     )
 
 
@@ -309,17 +279,19 @@ def _page_row(shown: str, times: Sequence[float]) -> list[str]:
     return [shown, f"{median(times):.1f}", f"{p99:.1f}", f"< {WANTED_MS}"]
 
 
-def _medians(case: str, rounds: Sequence[Round]) -> list[str]:
-    found = [each.answered[case] for each in rounds]
-    rate, p50, p99 = (median(quantity(each) for each in found) for quantity in QUANTITIES.values())
-    return [case, f"{rate:,.0f}", f"{p50 * 1e3:.2f}", f"{p99 * 1e3:.2f}"]
+def _medians(name: str, case: str, rounds: Sequence[Round]) -> list[str]:
+    seen = [each[name, case] for each in rounds]
+    rate, p50, p99 = (median(quantity(each.answered) for each in seen) for quantity in QUANTITIES.values())
+    serving, apart = median(each.used.serving for each in seen), median(each.used.apart for each in seen)
+    return [f"{name}: {case}", f"{rate:,.0f}", f"{p50 * 1e3:.2f}", f"{p99 * 1e3:.2f}", f"{serving:.2f}", f"{apart:.2f}"]
 
 
-def _ratios(rounds: Sequence[Round]) -> Iterable[list[str]]:
-    for case, beside in ((DASHBOARD, NOBODY), (DASHBOARD, ELSEWHERE), (ELSEWHERE, NOBODY)):
-        yield [f"{case} / {beside}", *_compared((each.answered[case], each.answered[beside]) for each in rounds)]
-    alone = [each.answered[NOBODY] for each in rounds]
-    yield [f"{NOBODY} / {NOBODY}, the round before", *_compared(zip(alone[1:], alone, strict=False))]
+def _ratios(name: str, rounds: Sequence[Round]) -> Iterable[list[str]]:
+    alone = [each[name, NOBODY].answered for each in rounds]
+    for case in NEW:
+        looking = [each[name, case].answered for each in rounds]
+        yield [f"{name}: {case}", *_compared(zip(looking, alone, strict=True))]
+    yield [f"{name}: {NOBODY}", *_compared(zip(alone[1:], alone, strict=False))]
 
 
 def _compared(pairs: Iterable[tuple[Answered, Answered]]) -> list[str]:
@@ -328,11 +300,14 @@ def _compared(pairs: Iterable[tuple[Answered, Answered]]) -> list[str]:
     return [f"{median(ratios):.2f} ({_range(ratios, '.2f')})" for ratios in found]
 
 
+def _looks(name: str, case: str, rounds: Sequence[Round]) -> list[str]:
+    viewed = [each[name, case].viewed for each in rounds]
+    kept = [each for each in viewed if each is not None]
+    answers: Counter[str] = sum((Counter(each.answers) for each in kept), Counter())
+    statuses = ", ".join(f"{status}: {number:,}" for status, number in sorted(answers.items()))
+    rates, times = [each.rate for each in kept], [each.p50 * 1e3 for each in kept]
+    return [f"{name}: {case}", _range(rates, ".1f"), _range(times, ".0f"), statuses]
+
+
 def _range(numbers: Sequence[float], form: str) -> str:
     return f"{min(numbers):{form}} to {max(numbers):{form}}"
-
-
-if __name__ == "__main__":
-    for asked in sys.stdin:
-        where, often, long = asked.split()
-        print(json.dumps(vars(view(where, float(often), float(long)))), flush=True)

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, StorageState
 
 from browser.chromium import DESK, MISSING, browsing, find_browser
-from browser.crowd import METRICS, collecting, wait_until_decoded
+from browser.crowd import METRICS, collecting, wait_until_shown
 from browser.odd import EMPTY, ODD, ODD_CANDIDATES, ODD_HABITS
 from browser.watch import Watch
 from hubbub.simulations.live import LiveCollector
@@ -39,8 +39,9 @@ def collector(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """It has an admin token."""
     folder = tmp_path_factory.mktemp("browser")
     with collecting(folder, METRICS + EMPTY + ODD, ODD_HABITS, devices=DEVICES, candidates=ODD_CANDIDATES) as running:
-        for name in ODD_HABITS:
-            wait_until_decoded(running, name)
+        for name in running.registry:
+            wait_until_shown(running, f"/metric/{name}")
+        wait_until_shown(running, "/")
         yield running
 
 

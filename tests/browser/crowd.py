@@ -133,11 +133,11 @@ def tallies_of(registry: Registry, name: str, habit: Habit, devices: int, seed: 
     return simulate_devices(metric, truth, seed=seed, periods=habit.periods, life=life, start=start).tallies
 
 
-def wait_until_decoded(collector: LiveCollector, name: str) -> None:
+def wait_until_shown(collector: LiveCollector, path: str) -> None:
     """Ask for a page until nothing on it is still being worked out. Each answer is waited for by the collector."""
     headers = {"Accept": "text/html"} | ({"Authorization": f"Bearer {collector.token}"} if collector.token else {})
     while True:
-        answer = requests.get(f"{collector.url}/metric/{name}", headers=headers, timeout=60)
+        answer = requests.get(f"{collector.url}{path}", headers=headers, timeout=60)
         answer.raise_for_status()
         if answer.status_code == 200 and "history-waiting" not in answer.text:
             return

@@ -11,7 +11,7 @@ from typing import Any
 from playwright.sync_api import Browser, ViewportSize
 
 from browser.chromium import MISSING, PHONE, browsing, find_browser
-from browser.crowd import KINDS, collecting, wait_until_decoded
+from browser.crowd import KINDS, collecting, wait_until_shown
 
 DEVICES = 100_000
 TALL: ViewportSize = {"width": 1280, "height": 1900}
@@ -48,8 +48,8 @@ def main() -> None:
         collecting(Path(temporary), devices=DEVICES, guarded=False) as collector,
         browsing(browser_path) as browser,
     ):
-        for name in KINDS:
-            wait_until_decoded(collector, name)
+        for path in [*(f"/metric/{name}" for name in KINDS), *(path for path, _ in PICTURES.values())]:
+            wait_until_shown(collector, path)
         for name in PICTURES:
             take(browser, collector.url, name, folder)
 

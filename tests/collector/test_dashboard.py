@@ -2,26 +2,36 @@
 
 import csv
 import io
+import os
 import re
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
 import msgspec
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import Engine
 from werkzeug.test import TestResponse
 
 from collector.apps import TOKEN, collector_of, running
 from hubbub.collector import Estimates, decoding
 from hubbub.collector.candidates import unpack
-from hubbub.collector.dashboard import desk, session, words, workshop
+from hubbub.collector.dashboard import background, desk, session, words, workshop
+from hubbub.collector.dashboard.background import OLDER_SECONDS, PAGE_SECONDS
+from hubbub.collector.dashboard.orders import History
 from hubbub.collector.decode.estimates import harmless
+from hubbub.collector.decode.process import NICENESS
 from hubbub.collector.store import Store
 from hubbub.collector.store.backend import writing
 from hubbub.collector.store.bulk import put_tallies
@@ -115,6 +125,15 @@ def candidates_of(app: Flask) -> list[str]:
     return [string for chunk in unpack(found[1]) for string in chunk] if found else []
 
 
+@pytest.fixture(scope="module", autouse=True)
+def patient() -> Iterator[None]:
+    """Wait for answers, however busy the machine is; the test of waiting itself does not."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(background, "PAGE_SECONDS", 120.0)
+        patched.setattr(background, "OLDER_SECONDS", 120.0)
+        yield
+
+
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
     """A collector with data and without a token, for tests that change nothing."""
@@ -128,12 +147,6 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
 @pytest.fixture
 def visitor(opened: Flask) -> FlaskClient:
     return browser(opened)
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for answers, however busy the machine is; the test of waiting itself does not."""
-    monkeypatch.setattr(desk, "PAGE_SECONDS", 120.0)
 
 
 @pytest.fixture
@@ -247,7 +260,7 @@ def test_numbers_are_those_of_the_api(opened: Flask, visitor: FlaskClient) -> No
         told = page(visitor, f"/metric/{name}?{query}").text
         assert f"{estimates.reports:,}" in told
         for row in estimates.rows:
-            assert f"{row.consistent or 0:.2%}" in told
+            assert re.search(rf"\b{100 * (row.consistent or 0):.2f} ?%", told)
 
 
 def test_downloads_are_files(visitor: FlaskClient) -> None:
@@ -459,24 +472,155 @@ def test_a_page_that_takes_long_says_so_and_loads_again(
         fill(store)
         client = browser(app)
         upload(client, strings="\n".join(CANDIDATES))
-        monkeypatch.setattr(desk, "PAGE_SECONDS", 0.01)
+        monkeypatch.setattr(background, "PAGE_SECONDS", 0.01)
         for _ in range(3):
             shown = page(client, "/metric/homepage", 202)
             assert shown.has("waiting")
-            assert {"http-equiv": "refresh", "content": "2"} in shown.all("meta")
+            assert {"http-equiv": "refresh", "content": "2; url=/metric/homepage"} in shown.all("meta")
         held.go.set()
-        monkeypatch.setattr(desk, "PAGE_SECONDS", 60.0)
+        monkeypatch.setattr(background, "PAGE_SECONDS", 60.0)
         assert page(client, "/metric/homepage").has("estimates-table")
         assert held.times == 1, "those who wait for the same wait together"
         # News has arrived, and takes long: what there was is shown meanwhile.
         held.go.clear()
-        monkeypatch.setattr(desk, "PAGE_SECONDS", 0.01)
-        with writing(store.engine) as connection:
-            put_tallies(connection, SHARD - 1, [("homepage", 1, DAYS[2], 0, 1, bytes(128 * COUNTS.itemsize))])
+        have_more(store)
+        at_once(monkeypatch)
+        monkeypatch.setattr(background, "OLDER_SECONDS", 0.01)
         shown = page(client, "/metric/homepage")
         assert shown.has("news")
         assert shown.has("estimates-table")
         held.go.set()
+
+
+def have_more(store: Store, reports: int = 1) -> None:
+    """So many reports arrive."""
+    with writing(store.engine) as connection:
+        put_tallies(connection, SHARD - 1, [("homepage", 1, DAYS[2], 0, reports, bytes(128 * COUNTS.itemsize))])
+
+
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that was shown before will do."""
+    monkeypatch.setattr(desk, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(desk, "FRESH_STRINGS_SECONDS", 0.0)
+
+
+def test_a_page_that_was_just_shown_costs_a_look_into_memory(
+    visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = ["/", "/metric/theme", "/metric/homepage", "/metric/theme/chart.svg", "/metric/homepage/estimates.csv"]
+    before = [visitor.get(path).data for path in paths]
+
+    def have(*_: object) -> bytes:
+        raise AssertionError("the workshop was asked")
+
+    monkeypatch.setattr(workshop.Workshop, "_have", have)
+    monkeypatch.setattr(desk, "FRESH_SECONDS", 120.0)
+    monkeypatch.setattr(desk, "FRESH_CHART_SECONDS", 120.0)
+    assert [visitor.get(path).data for path in paths] == before
+
+
+def test_the_process_that_serves_reads_no_tally_for_a_page(
+    visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_connection(*_: object) -> object:
+        raise AssertionError("the store was asked")
+
+    monkeypatch.setattr(Engine, "connect", no_connection)
+    at_once(monkeypatch)
+    for path in ("/", "/metric/crashed?confidence=0.77", "/metric/crashed/history.svg?confidence=0.77"):
+        assert visitor.get(path).status_code == 200
+
+
+def test_what_has_not_changed_is_not_made_again(
+    opened: Flask, visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = as_of(page(visitor, "/metric/minutes_used"))
+
+    def history(*_: object) -> tuple[Estimates, ...]:
+        raise AssertionError("decoded again")
+
+    monkeypatch.setattr(workshop.WORKSHOP, "history", history)
+    at_once(monkeypatch)
+    shown = page(visitor, "/metric/minutes_used")
+    assert shown.has("history-table")
+    assert as_of(shown) >= first
+
+
+def as_of(shown: Page) -> str:
+    found = re.search(r"As of (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC", shown.text)
+    assert found is not None
+    return found[1]
+
+
+def test_strings_are_decoded_again_after_a_while_or_for_another_list(
+    tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held.go.set()
+    monkeypatch.setattr(desk, "FRESH_SECONDS", 0.0)
+    with running(tmp_path, REGISTRY, admin_token=None) as app:
+        store = collector_of(app).store
+        fill(store)
+        client = browser(app)
+        upload(client, strings="\n".join(CANDIDATES))
+        first = page(client, "/metric/homepage")
+        have_more(store)
+        again = page(client, "/metric/homepage")
+        assert (as_of(again), held.times) == (as_of(first), 1)
+        assert "Reports in all 63,001" in again.text, "counting takes no time"
+        assert not again.has("news")
+        # A program gives another list: it does not wait.
+        address = "/v1/metrics/homepage/candidates"
+        assert app.test_client().put(address, data=b"example.org\n", content_type="text/plain").status_code == 200
+        assert "among 1 candidate." in page(client, "/metric/homepage").text
+        assert held.times == 2
+        monkeypatch.setattr(desk, "FRESH_STRINGS_SECONDS", 0.0)
+        have_more(store, 2)
+        page(client, "/metric/homepage")
+        assert held.times == 3
+
+
+def test_a_time_series_that_takes_long_loads_by_itself(opened: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = threading.Event()
+    history = workshop.WORKSHOP.history
+
+    def late(order: History) -> tuple[Estimates, ...]:
+        assert go.wait(60)
+        return history(order)
+
+    monkeypatch.setattr(workshop.WORKSHOP, "history", late)
+    client = browser(opened)
+    path = "/metric/theme?confidence=0.66"
+    monkeypatch.setattr(background, "PAGE_SECONDS", 0.01)
+    while (answer := client.get(path)).status_code == 202:
+        pass
+    shown = Page(answer)
+    assert shown.has("history-waiting")
+    assert shown.has("estimates-table")
+    assert {"http-equiv": "refresh", "content": f"2; url={path}"} in shown.all("meta")
+    go.set()
+    while (shown := page(client, path)).has("history-waiting"):
+        pass
+    assert shown.has("history-table")
+    assert not [each for each in shown.all("meta") if "http-equiv" in each]
+
+
+def test_an_older_page_is_better_than_a_refusal(visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    page(visitor, "/metric/theme")
+    at_once(monkeypatch)
+    monkeypatch.setattr(background, "MAX_JOBS", 0)
+    assert page(visitor, "/metric/theme").has("news")
+    assert page(visitor, "/metric/theme?confidence=0.55", 503).has("refused")
+
+
+@pytest.mark.parametrize("path", ["/nonsense", "/metric", "/metric/theme/nonsense.svg", "/static/nonsense"])
+def test_an_unknown_address_is_a_page_with_a_way_back(app: Flask, path: str) -> None:
+    answer = browser(app).get(path)
+    assert (answer.status_code, answer.content_type) == (404, "text/html; charset=utf-8")
+    assert {"href": "/"} in Page(answer).all("a")
+    assert answer.headers["Content-Security-Policy"] == POLICY
+    for client, address in ((app.test_client(), path), (browser(app), f"/v1{path}")):
+        refused = client.get(address)
+        assert (refused.status_code, refused.content_type) == (404, "application/problem+json")
 
 
 def test_those_who_are_not_logged_in_are_sent_to_the_login(app: Flask) -> None:
@@ -682,6 +826,66 @@ def test_the_process_that_draws_is_replaced_when_it_dies(visitor: FlaskClient) -
     assert workshop.WORKSHOP._process is not process
 
 
+def test_a_job_whose_process_is_killed_is_begun_again(visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = workshop._write
+    killed: list[subprocess.Popen[bytes]] = []
+
+    def write_and_kill(pipe: IO[bytes], message: bytes) -> None:
+        process = workshop.WORKSHOP._process
+        assert process is not None
+        first = not killed
+        if first:
+            killed.append(process)
+            process.send_signal(signal.SIGSTOP)  # so that it has the job, and does not answer
+        write(pipe, message)
+        if first:
+            process.kill()
+
+    monkeypatch.setattr(workshop, "_write", write_and_kill)
+    monkeypatch.setattr(workshop, "TRIES", 1)
+    assert page(visitor, "/metric/crashed?confidence=0.82", 503).has("refused")
+    assert len(killed) == 1
+    killed.clear()
+    monkeypatch.setattr(workshop, "TRIES", 2)
+    assert page(visitor, "/metric/crashed?confidence=0.82").has("estimates-table")
+    assert len(killed) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="looks at processes as POSIX has them")
+def test_the_process_that_draws_ends_with_the_one_that_serves(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/hubbub.db"
+    Store(store).prepare(REGISTRY)
+    program = f"""
+from hubbub.collector.dashboard.orders import Place
+from hubbub.collector.dashboard.workshop import WORKSHOP
+assert WORKSHOP.glance(Place({EXAMPLE!r}, {store!r}))
+print(WORKSHOP._process.pid, os.getpriority(os.PRIO_PROCESS, WORKSHOP._process.pid), flush=True)
+input()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", f"import os\n{program}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        pid, priority = map(int, server.stdout.readline().split())
+        assert priority >= NICENESS
+        server.kill()
+        server.wait()
+    deadline = time.monotonic() + 60
+    while is_running(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and not only its name."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
 def test_many_who_look_at_once_all_get_their_page(opened: Flask) -> None:
     with ThreadPoolExecutor(4) as threads:
         ask: Callable[[int], TestResponse] = lambda n: browser(opened).get(f"/metric/theme?confidence=0.{70 + n % 2}")  # noqa: E731
@@ -689,9 +893,24 @@ def test_many_who_look_at_once_all_get_their_page(opened: Flask) -> None:
 
 
 def test_the_cache_lets_go_of_what_was_used_least() -> None:
-    kept: desk.Kept[str, int] = desk.Kept(2)
+    kept: background.Kept[str, int] = background.Kept(2)
     for number, key in enumerate("abc"):
         kept.put(key, number)
     assert (kept.get("a"), kept.get("c"), kept.get("b")) == (None, 2, 1)
     kept.put("d", 3)
     assert (kept.get("b"), kept.get("c")) == (1, None)
+
+
+def test_the_operators_page_tells_every_limit() -> None:
+    told = " ".join((Path(__file__).parents[2] / "docs" / "operator.md").read_text(encoding="utf-8").split())
+    for sentence in (
+        f"at low priority (nice {NICENESS})",
+        f"A page is shown as it is for {desk.FRESH_SECONDS:g} s,",
+        f"Estimates of strings stand for {desk.FRESH_STRINGS_SECONDS:g} s,",
+        f"A page waits at most {PAGE_SECONDS:g} s for",
+        f"shown after {OLDER_SECONDS:g} s,",
+        f"The last {desk.KEPT_ANSWERS} answers and {desk.KEPT_CHARTS} charts are kept",
+        f"the last {desk.HISTORY_PERIODS} periods, those of strings the last {desk.HISTORY_STRING_PERIODS}",
+        f"the {desk.HISTORY_VALUES} most common strings",
+    ):
+        assert sentence in told

@@ -18,6 +18,7 @@ from hubbub.collector.decode import Control, decode
 from hubbub.collector.decode.process import DecodingFailedError, Order, Spelling, decode_apart, spell
 from hubbub.collector.refusal import Refused
 from hubbub.collector.store.candidates import get_chunks, get_revision
+from hubbub.collector.tally import Tally
 from hubbub.shared.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from hubbub.collector.store import Store
     from hubbub.collector.store.candidates import Revision
-    from hubbub.collector.tally import Tally
     from hubbub.shared.metric import Metric
     from hubbub.shared.registry import Registry
 
@@ -60,7 +60,8 @@ class Question:
     """Everything that an answer depends on."""
 
     metric: Metric
-    tally: Tally
+    tally: bytes
+    """As JSON."""
     periods: int
     revision: Revision | None
     """Of the list of candidates; None if there is none, or can be none."""
@@ -73,7 +74,7 @@ class Question:
         known = (
             _version(),
             self.metric.fingerprint,
-            sha256(self.tally.json()).hexdigest(),
+            sha256(self.tally).hexdigest(),
             self.periods,
             self.revision,
             (manner.confidence, manner.control, manner.strict, manner.undetected, manner.spelling),
@@ -101,9 +102,9 @@ class Decoder:
         if metric.kind == "string":
             revision = get_revision(self._store.engine, metric.name)
             if revision is None:
-                raise _no_candidates(metric)
+                raise no_candidates(metric)
         periods = max(self._store.periods(metric, start, end), 1)
-        return Question(metric, self._store.tally(metric, start, end), periods, revision, manner)
+        return Question(metric, self._store.tally(metric, start, end).json(), periods, revision, manner)
 
     def answer(self, question: Question) -> tuple[Question, bytes]:
         """Give the estimates as they are wanted, with the question they answer: candidates may have changed."""
@@ -113,7 +114,7 @@ class Decoder:
             manner = question.manner
             estimates = decode(
                 question.metric,
-                question.tally,
+                Tally.parse(question.tally, question.metric),
                 confidence=manner.confidence,
                 control=manner.control,
                 periods=question.periods,
@@ -138,7 +139,7 @@ class Decoder:
         with self._taking_turns():
             found = get_chunks(self._store.engine, question.metric.name)
             if found is None:
-                raise _no_candidates(question.metric)
+                raise no_candidates(question.metric)
             revision, chunks = found
             question = replace(question, revision=revision)
             body = self._recall(question)  # somebody before us may have asked the same
@@ -152,7 +153,7 @@ class Decoder:
         order = Order(
             self._registry.text,
             question.metric.name,
-            question.tally.json(),
+            question.tally,
             chunks,
             manner.confidence,
             manner.control,
@@ -222,7 +223,8 @@ def _closing() -> Refused:
     return Refused("closing", "the collector is being stopped; try again later")
 
 
-def _no_candidates(metric: Metric) -> Refused:
+def no_candidates(metric: Metric) -> Refused:
+    """Refuse to look for strings where nobody has said for which."""
     return Refused(
         "no_candidates",
         f'metric "{metric.name}": has no candidates, and strings are only found among those that are asked about; '

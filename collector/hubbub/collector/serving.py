@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import logging.config
 import multiprocessing
@@ -45,6 +46,20 @@ STOP_SECONDS = 7
 
 LOOK_SECONDS = 1.0
 """How often a process looks whether the one that started it is still there."""
+
+_OPTIONS = (
+    "admin_token",
+    "ingest_key",
+    "cors_origins",
+    "days_back",
+    "days_ahead",
+    "keep_days",
+    "archive",
+    "archive_reports",
+    "archive_hours",
+    "queue",
+)
+"""Settings that the collector itself is given."""
 
 _ACCESS = '[%(time)s] "%(method)s %(path)s" %(status)d %(dt_ms).1f ms'
 logger = logging.getLogger("hubbub.collector")
@@ -112,13 +127,16 @@ def _load(settings: Settings) -> Callable[..., Any]:
     """Make the application, in the process that serves it."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # until the server listens to it, there is nothing to be saved
     sys.setswitchinterval(SWITCH_SECONDS)
-    names = ("admin_token", "ingest_key", "cors_origins", "days_back", "days_ahead", "keep_days", "queue")
-    options = {name: getattr(settings, name) for name in names}
+    options = {name: getattr(settings, name) for name in _OPTIONS}
     collector = Collector(settings.metrics, Store(settings.store), **options)
     collector.start()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     asyncio.get_event_loop().call_soon(_end_decoding_at_stop, collector)
-    return create_asgi(collector, settings.threads)
+    application = create_asgi(collector, settings.threads)
+    # What is there now stays for ever. To look through it for rubbish takes tens of milliseconds, all requests waiting.
+    gc.collect()
+    gc.freeze()
+    return application
 
 
 def _end_decoding_at_stop(collector: Collector) -> None:

@@ -1,43 +1,44 @@
-"""What the pages show: estimates, their history and their charts, made in the background and kept for a while.
+"""What the pages show: estimates, their history and their charts, made elsewhere and kept for a while.
 
-Nothing here is decoded or drawn by the thread of a request. It waits for a moment, and then the page says that the
-answer is being made. Where there is an older answer, it is shown meanwhile: on a busy collector reports arrive faster
-than strings are decoded, and nobody would ever see anything.
+The process that serves takes batches, and does next to nothing for a page: reading, adding up, decoding and drawing are
+the work of others. A page that was shown a moment ago is shown again as it is, however many look at it.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-import time
-from collections import OrderedDict
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYetError
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Generic, TypeVar
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from hubbub.collector.dashboard.background import Background, Kept
 from hubbub.collector.dashboard.guard import StillDecodingError
-from hubbub.collector.dashboard.workshop import WORKSHOP, History
-from hubbub.collector.decode import DEFAULT_CONFIDENCE, DEFAULT_CONTROL, Control, Estimates
-from hubbub.collector.decoding import Manner
+from hubbub.collector.dashboard.orders import Drawing, History, Look, Place
+from hubbub.collector.dashboard.workshop import WORKSHOP
+from hubbub.collector.decode import Estimates
+from hubbub.collector.decoding import Question, no_candidates
 from hubbub.collector.refusal import Refused
-from hubbub.collector.store.by_period import tallies_by_period
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hubbub.collector.charts import Form
     from hubbub.collector.collector import Collector
-    from hubbub.collector.decoding import Question
+    from hubbub.collector.dashboard.asked import Asked
+    from hubbub.collector.dashboard.orders import Glimpse, Looked
     from hubbub.collector.store.by_period import Counted
-    from hubbub.shared.metric import Metric
+    from hubbub.collector.store.candidates import Revision
 
-PAGE_SECONDS = 2.0
-"""The longest that a page waits for its answer, before it says that it is being made."""
+FRESH_SECONDS = 5.0
+"""For so long a page is shown as it is, whatever has arrived since."""
 
-FRESH_SECONDS = 30.0
-"""For so long a chart shows the same as the page it is on, whatever has arrived since."""
+FRESH_STRINGS_SECONDS = 60.0
+"""The same for the estimates of strings, which take seconds to decode. A new list of candidates does not wait."""
+
+FRESH_CHART_SECONDS = 30.0
+"""For so long a chart shows the same as the page it is on."""
 
 HISTORY_PERIODS = 90
 """The most periods that a time series shows: the last ones."""
@@ -53,202 +54,141 @@ HISTORY_ASKED = 50
 
 KEPT_ANSWERS = 32
 KEPT_CHARTS = 64
-MAX_JOBS = 8
-"""Answers that may be in the making at one moment."""
 
 logger = logging.getLogger("hubbub.collector")
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
-class Kept(Generic[Key, Value]):
-    """A small cache: the least recently used goes first."""
-
-    def __init__(self, entries: int) -> None:
-        self._entries = entries
-        self._values: OrderedDict[Key, Value] = OrderedDict()
-        self._guard = threading.Lock()
-
-    def get(self, key: Key) -> Value | None:
-        """Give what is kept."""
-        with self._guard:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def put(self, key: Key, value: Value) -> None:
-        """Keep something."""
-        with self._guard:
-            self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self._entries:
-                self._values.popitem(last=False)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a page is about."""
-
-    metric: Metric
-    start: date | None = None
-    end: date | None = None
-    confidence: float = DEFAULT_CONFIDENCE
-    control: Control = DEFAULT_CONTROL
-
-    @property
-    def key(self) -> tuple[str, int, date | None, date | None, float, str]:
-        """What it is known by."""
-        metric = self.metric
-        return metric.name, metric.version, self.start, self.end, self.confidence, str(self.control)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether all that is there is asked about, in the usual way."""
-        return self == Asked(self.metric)
-
-    def manner(self) -> Manner:
-        """As the decoder is asked."""
-        return Manner(self.confidence, self.control, strict=False, undetected=False, spelling="application/json")
 
 
 @dataclass(frozen=True)
 class Shown:
-    """An answer: all that a page shows."""
+    """All that a page shows."""
 
-    etag: str
-    body: bytes
+    counted: Counted
+    """Reports of every period, whichever are shown."""
+    listed: Revision | None
+    """The list of candidates that there is."""
+    version: str = ""
+    """Where it is the same, the estimates are the same."""
+    body: bytes = b""
     """The estimates as JSON, as the API gives them."""
-    estimates: Estimates
-    history: tuple[Estimates, ...] | None
-    """None: it is still being made."""
-    values: tuple[str, ...]
-    """Which of them the history is about, where it is not about all."""
-    periods: int
-    """How many there are; the history may hold fewer."""
-    candidates: int | None
+    estimates: Estimates | None = None
+    """None: there are no candidates, or no reports to look for them in."""
+    candidates: int | None = None
     """How many strings were asked about; None where it is not about strings."""
-    made: datetime
-    at: float = field(default_factory=time.monotonic)
+    history: tuple[Estimates, ...] | None = None
+    """None: it is still being made."""
+    values: tuple[str, ...] = ()
+    """Which of them the history is about, where it is not about all."""
+    periods: int = 0
+    """How many there are; the history may hold fewer."""
+    made: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When the store held what the estimates tell."""
 
 
 class Desk:
-    """Makes what the pages of one collector show, and keeps it for a while."""
+    """Has made what the pages of one collector show, and keeps it for a while."""
 
     def __init__(self, collector: Collector) -> None:
-        self._collector = collector
-        self._answers: Kept[object, Shown] = Kept(KEPT_ANSWERS)
+        self._decoder = collector.decoder
+        address = collector.store.engine.url.render_as_string(hide_password=False)
+        self._place = Place(collector.registry.text, address)
+        self._glances: Background[str, dict[str, Glimpse]] = Background(1)
+        self._answers: Background[tuple[object, ...], Shown] = Background(KEPT_ANSWERS)
         self._charts: Kept[object, bytes] = Kept(KEPT_CHARTS)
-        self._health: Kept[str, tuple[object, tuple[str, ...]]] = Kept(1024)
-        self._guard = threading.Lock()
-        self._jobs: dict[object, Future[Shown]] = {}
+        self._alarms: Kept[str, tuple[str, ...]] = Kept(1024)
+        """Of strings, by the name of the metric."""
 
-    def answer(self, asked: Asked, *, soon: bool = False) -> tuple[Shown, bool]:
-        """Give what a page shows, and whether there is news that it does not show yet.
+    def glance(self) -> dict[str, Glimpse]:
+        """Tell what there is of every metric; the alarms of strings are those of when they were decoded last."""
+        found, _ = self._glances.have("all", lambda *_: WORKSHOP.glance(self._place), FRESH_SECONDS)
+        return {
+            name: msgspec.structs.replace(each, alarms=self._alarms.get(name)) if each.alarms is None else each
+            for name, each in found.items()
+        }
 
-        `soon` is for what stands on a page: it shows what the page shows, for as long as that is fresh.
+    def answer(self, asked: Asked, *, anew: bool = False) -> tuple[Shown, bool]:
+        """Give what a page shows, and whether it is older than it should be, because newer takes a while.
+
+        `anew` is for whoever has just changed something: what was shown a moment ago will not do.
         """
-        kept = self._answers.get(asked.key)
-        if kept is not None and soon and time.monotonic() - kept.at < FRESH_SECONDS:
-            return kept, False
-        metric = asked.metric
-        question = self._collector.decoder.question(metric, asked.start, asked.end, asked.manner())
-        if kept is not None and kept.etag == question.etag:
-            return kept, False
-        job = self._job(asked, question)
-        try:
-            kept = job.result(PAGE_SECONDS)
-        except NotYetError:
-            kept = self._answers.get(asked.key)  # all but its history may be there by now
-            if kept is None:
-                raise StillDecodingError from None
-        finally:
-            if job.done():
-                with self._guard:
-                    self._jobs.pop(asked.key, None)
-        return kept, kept.etag != question.etag
+        return self._answer(asked, 0.0 if anew else FRESH_SECONDS)
+
+    def estimates(self, asked: Asked) -> Shown:
+        """Give what a page shows, for what stands on it or is downloaded from it."""
+        shown, _ = self._answer(asked, FRESH_CHART_SECONDS)
+        if shown.estimates is not None:
+            return shown
+        if shown.listed is None:
+            raise no_candidates(asked.metric)
+        raise Refused("not_found", f'metric "{asked.metric.name}": has no reports of this time')
 
     def chart(self, asked: Asked, *, history: bool, form: Form, dark: bool) -> bytes:
         """Draw what a page shows, once."""
-        shown, _ = self.answer(asked, soon=True)
+        shown = self.estimates(asked)
         if history and shown.history is None:
             raise StillDecodingError
-        key = (shown.etag, history, form, dark)
+        key = (shown.version, history, form, dark)
         drawn = self._charts.get(key)
         if drawn is None:
+            assert shown.estimates is not None  # noqa: S101  (it has been looked at)
             estimates = shown.history or () if history else (shown.estimates,)
-            drawn = WORKSHOP.draw(
-                estimates,
-                history=history,
-                values=shown.values,
-                candidates=shown.candidates,
-                form=form,
-                dark=dark,
-            )
+            drawn = WORKSHOP.draw(Drawing(estimates, history, shown.values, shown.candidates, form, dark))
             self._charts.put(key, drawn)
         return drawn
 
-    def alarms(self, metric: Metric, counted: Counted) -> tuple[str, ...] | None:
-        """Tell what looked wrong when all of a metric was decoded last; None: strings that have not been decoded yet.
+    def forget(self, name: str) -> None:
+        """Forget what was shown of a metric: its candidates are others now."""
+        self._answers.drop(lambda key: key[0] == name)
+        self._glances.drop(lambda _: True)
 
-        Other kinds are decoded here and now, which takes no time worth speaking of, and again when there is news.
-        """
-        known = self._health.get(metric.name)
-        state = (metric.version, tuple(counted.items()))
-        if known is not None and (known[0] == state or metric.kind == "string"):
-            return known[1]
-        if metric.kind == "string":
-            return None
-        decoder = self._collector.decoder
-        _, body = decoder.answer(decoder.question(metric, None, None, Asked(metric).manner()))
-        alarms = msgspec.json.decode(body, type=Estimates).alarms
-        self._health.put(metric.name, (state, alarms))
-        return alarms
+    def _answer(self, asked: Asked, fresh: float) -> tuple[Shown, bool]:
+        return self._answers.have(asked.key, lambda before, show: self._make(asked, before, show), fresh)
 
-    def _job(self, asked: Asked, question: Question) -> Future[Shown]:
-        """Begin to make an answer, or find the job that does already."""
-        with self._guard:
-            job = self._jobs.get(asked.key)
-            if job is None:
-                for key in [key for key, other in self._jobs.items() if other.done()]:
-                    del self._jobs[key]  # nobody has come back for it
-                if len(self._jobs) >= MAX_JOBS:
-                    raise Refused("busy", f"others wait for answers already; allowed: {MAX_JOBS}; try again later")
-                job = self._jobs[asked.key] = Future()
-                threading.Thread(target=self._work, args=(job, asked, question), daemon=True).start()
-            return job
+    def _make(self, asked: Asked, before: Shown | None, show: Callable[[Shown], None]) -> Shown:
+        """Make an answer, or find that there is no need to."""
+        whole = before if before is not None and before.history is not None else None
+        look = Look(self._place, asked.metric.name, asked.start, asked.end, asked.confidence, asked.control)
+        if whole is not None:
+            age = (datetime.now(UTC) - whole.made).total_seconds()
+            settled = whole.listed if whole.estimates is not None and age < FRESH_STRINGS_SECONDS else None
+            look = msgspec.structs.replace(look, known=whole.version, settled=settled)
+        begun = datetime.now(UTC)
+        looked = WORKSHOP.look(look)
+        if whole is not None and looked.version == whole.version:
+            return replace(whole, counted=looked.counted, made=begun)
+        if whole is not None and looked.listed is not None and looked.listed == look.settled:
+            return replace(whole, counted=looked.counted)
+        shown = self._decode(asked, looked, begun)
+        if shown.estimates is None:
+            return replace(shown, history=())
+        if asked.metric.kind == "string" and asked.is_plain:
+            self._alarms.put(asked.metric.name, shown.estimates.alarms)
+        if whole is None or whole.estimates is None or whole.listed != shown.listed:
+            show(shown)  # otherwise what there was before is shown until all is there
+        return replace(shown, history=self._history(asked, shown))
 
-    def _work(self, job: Future[Shown], asked: Asked, question: Question) -> None:
-        try:
-            shown = self._decode(question)
-            self._answers.put(asked.key, shown)
-            if asked.is_plain:
-                self._health.put(asked.metric.name, (None, shown.estimates.alarms))
-            shown = replace(shown, history=self._history(asked, shown))
-        except BaseException as error:  # noqa: BLE001  (it is told to whoever waits for it)
-            job.set_exception(error)
-        else:
-            self._answers.put(asked.key, shown)
-            job.set_result(shown)
-
-    def _decode(self, question: Question) -> Shown:
+    def _decode(self, asked: Asked, looked: Looked, begun: datetime) -> Shown:
         """Make all but the history."""
-        periods = question.periods
-        question, body = self._collector.decoder.answer(question)
-        estimates = msgspec.json.decode(body, type=Estimates)
-        listed = None if question.revision is None else question.revision[1]
-        values = _most_common(estimates)[:HISTORY_VALUES]
-        return Shown(question.etag, body, estimates, None, values, periods, listed, datetime.now(UTC))
+        shown = Shown(looked.counted, looked.listed, looked.version, looked.body, periods=looked.periods, made=begun)
+        if looked.tally:
+            question = Question(asked.metric, looked.tally, looked.periods, looked.listed, asked.manner())
+            question, body = self._decoder.answer(question)
+            assert question.revision is not None  # noqa: S101  (it has been decoded)
+            shown = replace(shown, body=body, listed=question.revision, candidates=question.revision[1])
+        if not shown.body:
+            return shown
+        estimates = msgspec.json.decode(shown.body, type=Estimates)
+        return replace(shown, estimates=estimates, values=_most_common(estimates)[:HISTORY_VALUES])
 
     def _history(self, asked: Asked, shown: Shown) -> tuple[Estimates, ...]:
-        kind = shown.estimates.kind
-        values = _most_common(shown.estimates) if kind == "string" else ()
-        most = HISTORY_STRING_PERIODS if kind == "string" else HISTORY_PERIODS
-        tallies = tallies_by_period(self._collector.store, asked.metric, asked.start, asked.end, most)
-        if not tallies or (kind == "string" and not values):
+        assert shown.estimates is not None  # noqa: S101  (it has been decoded)
+        is_string = asked.metric.kind == "string"
+        # In one order, so that periods are known again when another string has become the most common one.
+        values = tuple(sorted(_most_common(shown.estimates))) if is_string else ()
+        most = HISTORY_STRING_PERIODS if is_string else HISTORY_PERIODS
+        counted = dict(list(asked.inside(shown.counted).items())[-most:])
+        if not counted or (is_string and not values):
             return ()
-        told = [tally.json() for tally in tallies]
-        order = History(self._collector.registry.text, asked.metric.name, told, values, asked.confidence, asked.control)
+        order = History(self._place, asked.metric.name, counted, values, asked.confidence, asked.control)
         try:
             return WORKSHOP.history(order)
         except Refused as refused:

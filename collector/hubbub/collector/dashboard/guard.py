@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flask import Blueprint
+    from werkzeug.exceptions import NotFound
     from werkzeug.wrappers import Response as AnyResponse
 
     View = TypeVar("View", bound=Callable[..., AnyResponse])
@@ -41,6 +42,7 @@ TITLES = {
     500: "Something went wrong here",
     503: "Not now",
 }
+API = "/v1/"
 HTML = "text/html"
 MAX_FORM_BYTES = 16 << 10
 MAX_TEXT_FIELD_BYTES = 512 << 10
@@ -75,6 +77,7 @@ def guard(blueprint: Blueprint) -> None:
         (HTTPException, _fail),
     ):
         blueprint.register_error_handler(error, answer)
+    blueprint.app_errorhandler(404)(_unknown)
 
 
 def logged_in() -> bool:
@@ -86,6 +89,11 @@ def logged_in() -> bool:
 def form_token() -> str:
     """Give the token that every form of this page has to carry, and remember to set the cookie it is bound to."""
     return session.form_token(api.collector_here().admin_token, _cookie() or _new_visitor())
+
+
+def here() -> str:
+    """Give the address of this page. Without a fragment, with which a browser would not load it again."""
+    return request.full_path.rstrip("?")
 
 
 def secure() -> bool:
@@ -104,7 +112,7 @@ def _admit() -> AnyResponse | None:
         why = None if logged_in() else api.why_not()
         if why is not None:
             if api.collector_here().admin_token is not None and _wants_pages() and request.method == "GET":
-                return redirect("/login?" + urlencode({"next": request.full_path.rstrip("?")}), 303)
+                return redirect("/login?" + urlencode({"next": here()}), 303)
             raise why
     if request.method == "POST":
         # Of a form that is no list, nobody has to read more; and a list that stands in it is read into memory.
@@ -120,7 +128,7 @@ def _admit() -> AnyResponse | None:
     return None
 
 
-def _finish(response: Response) -> Response:
+def _finish(response: AnyResponse) -> AnyResponse:
     if "visitor" in g:
         set_cookie(response, session.VISITOR, g.visitor, None)
     for name, value in HEADERS.items():
@@ -163,18 +171,32 @@ def _forged(_: ForgedFormError) -> AnyResponse:
 
 
 def _wait(_: StillDecodingError) -> AnyResponse:
-    return make_response(render_template("waiting.html", here=request.full_path.rstrip("?")), 202)
+    return make_response(render_template("waiting.html", here=here()), 202)
 
 
 def _fail(error: HTTPException) -> AnyResponse:
     """Give Flask's own refusals the form of ours."""
-    code = _CODE_OF.get(error.code or 500, "internal" if (error.code or 500) >= 500 else "bad_request")
-    detail = error.description or error.name
-    if code == "too_large":
-        detail = "The form is too large. A long list of candidates can be given as a file."
     if not _wants_pages():
-        return Response(problem(CODES[code], code, detail), CODES[code], content_type=PROBLEM)
-    return _page(CODES[code], detail)
+        return _problem(error)
+    status = CODES[_code(error)]
+    too_large = "The form is too large. A long list of candidates can be given as a file."
+    return _page(status, too_large if status == 413 else error.description or error.name)
+
+
+def _problem(error: HTTPException) -> AnyResponse:
+    code = _code(error)
+    return Response(problem(CODES[code], code, error.description or error.name), CODES[code], content_type=PROBLEM)
+
+
+def _code(error: HTTPException) -> str:
+    return _CODE_OF.get(error.code or 500, "internal" if (error.code or 500) >= 500 else "bad_request")
+
+
+def _unknown(error: NotFound) -> AnyResponse:
+    """Answer to an address that nobody has: with a page and a way back, unless it looks like one of the API."""
+    if request.path.startswith(API) or not _wants_pages():
+        return _problem(error)
+    return _finish(_page(404, "Nothing is kept at this address."))
 
 
 def _page(status: int, sentence: str) -> AnyResponse:

@@ -44,9 +44,9 @@ def of_quantiles(estimates: Estimates) -> Table:
     return Table(["quantity", "estimate", f"{100 * estimates.confidence:g} % interval"], rows)
 
 
-def of_history(shown: Shown, every: str) -> Table:
+def of_history(shown: Shown, kind: str, every: str) -> Table:
     """Lay out a time series, the last period first."""
-    if shown.estimates.kind == "mean":
+    if kind == "mean":
         header = ["period", "reports", "mean", "interval"]
         rows = [
             [period(each.start, every), f"{each.reports:,}", f"{each.mean.estimate:.6g}", _between(each)]

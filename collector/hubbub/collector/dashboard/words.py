@@ -68,7 +68,7 @@ def period(day: date | None, every: str) -> str:
 
 def per_cent(share: float | None) -> str:
     """Spell a share."""
-    return NOTHING if share is None else f"{share:.2%}"
+    return NOTHING if share is None else f"{100 * share:.2f} %"
 
 
 def control(spelled: str) -> str:

@@ -1,8 +1,9 @@
-"""A process of its own that draws, and that decodes period by period: the one that serves has batches to take.
+"""A process of its own that works for the pages: the one that serves has batches to take.
 
-Drawing takes a tenth of a second of nothing but interpreter, and loading what draws a whole one. So it is done by one
-process at low priority, which is started when the first chart is wanted, stays, and ends when its input does, however
-the one that serves has ended. Messages are msgpack, each behind its length.
+Reading and adding up tallies, decoding and drawing take a tenth of a second and more of nothing but interpreter. So
+they are done by one process at low priority, with a connection of its own to the store. It is started when somebody
+looks for the first time, stays, and ends when its input does, however the one that serves has ended. Messages are
+msgpack, each behind its length.
 """
 
 from __future__ import annotations
@@ -14,33 +15,29 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from functools import lru_cache
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from hubbub.collector.decode import Control, Estimates, decode
+from hubbub.collector.dashboard.orders import Done, Glance, Glimpse, Looked, Order
+from hubbub.collector.decode import Estimates
 from hubbub.collector.decode.process import NICENESS
+from hubbub.collector.errors import StoreUnavailableError
 from hubbub.collector.refusal import Refused
-from hubbub.collector.tally import Tally
 from hubbub.shared.errors import HubbubError
-from hubbub.shared.registry import Registry
 
 if TYPE_CHECKING:
-    from hubbub.collector.charts import Form
+    from hubbub.collector.dashboard.orders import Drawing, History, Look, Place
 
-JOB_SECONDS = 60.0
-"""The longest that one job may take; then the process is killed, and the next job starts another one."""
+JOB_SECONDS = 300.0
+"""The longest that one job may take, where others need the cores; then the process is killed, and the next job starts
+another one."""
+
+TRIES = 2
+"""A job whose process was killed by somebody else is begun once more."""
 
 END_SECONDS = 5.0
-KEPT_PERIODS = 1000
-"""Decoded periods that the process keeps."""
-
-_OF_ALL_CANDIDATES = {"explained", "listed", "misfit"}
-"""Diagnostics that say something only where all candidates were asked about."""
-
 _PROGRAM = f"""
 import os
 if hasattr(os, "nice"):
@@ -52,39 +49,6 @@ _COMMAND = (sys.executable, "-P", "-c", _PROGRAM)
 _SIZE = 8
 
 
-class History(msgspec.Struct, frozen=True, tag=True):
-    """An order: decode each of these tallies, and ask about these strings, if it is about strings."""
-
-    registry: str
-    name: str
-    tallies: list[bytes]
-    values: tuple[str, ...]
-    confidence: float
-    control: Control
-
-
-class Drawing(msgspec.Struct, frozen=True, tag=True):
-    """An order: draw estimates, or how they changed from period to period."""
-
-    estimates: tuple[Estimates, ...]
-    history: bool
-    values: tuple[str, ...]
-    candidates: int | None
-    """How many strings were asked about: the estimates hold only those found."""
-    form: Literal["svg", "png"]
-    dark: bool
-
-
-Order: TypeAlias = History | Drawing
-
-
-class Done(msgspec.Struct, frozen=True):
-    """What was made; or why not."""
-
-    body: bytes = b""
-    fault: str = ""
-
-
 class Workshop:
     """The process, started when it is needed. One job at a time, in the order in which they came."""
 
@@ -92,24 +56,25 @@ class Workshop:
         self._queue = ThreadPoolExecutor(1, "hubbub-workshop")
         self._process: subprocess.Popen[bytes] | None = None
 
+    def glance(self, place: Place) -> dict[str, Glimpse]:
+        """Tell what there is of every metric."""
+        return msgspec.msgpack.decode(self._have(Glance(place)), type=dict[str, Glimpse])
+
+    def look(self, order: Look) -> Looked:
+        """Read one metric, and decode it unless it is about strings."""
+        return msgspec.msgpack.decode(self._have(order), type=Looked)
+
     def history(self, order: History) -> tuple[Estimates, ...]:
         """Decode period by period: of strings each as a job of its own, so that others need not wait for long."""
-        jobs = [msgspec.structs.replace(order, tallies=[tally]) for tally in order.tallies] if order.values else [order]
-        decoded = [msgspec.json.decode(self._have(job), type=tuple[Estimates, ...]) for job in jobs]
+        jobs = [order]
+        if order.values:
+            jobs = [msgspec.structs.replace(order, counted=dict([each])) for each in order.counted.items()]
+        decoded = [msgspec.msgpack.decode(self._have(job), type=tuple[Estimates, ...]) for job in jobs]
         return tuple(chain.from_iterable(decoded))
 
-    def draw(
-        self,
-        estimates: tuple[Estimates, ...],
-        *,
-        history: bool = False,
-        values: tuple[str, ...] = (),
-        candidates: int | None = None,
-        form: Form = "svg",
-        dark: bool = False,
-    ) -> bytes:
+    def draw(self, order: Drawing) -> bytes:
         """Draw a chart."""
-        return self._have(Drawing(estimates, history, values, candidates, form, dark))
+        return self._have(order)
 
     def close(self) -> None:
         """End the process."""
@@ -130,20 +95,25 @@ class Workshop:
             done = self._queue.submit(self._do, msgspec.msgpack.encode(order)).result()
         except RuntimeError:  # nothing can be begun any more
             raise Refused("closing", "the collector is being stopped; try again later") from None
+        if done.store_is_down:
+            raise StoreUnavailableError(done.fault)
         if done.fault:
             raise Refused("internal", done.fault)
         return done.body
 
     def _do(self, message: bytes) -> Done:
-        try:
-            return msgspec.msgpack.decode(self._exchange(message), type=Done)
-        except (OSError, EOFError, ValueError):
-            self.close()
-            raise Refused(
-                "decoding_failed", "the process that draws ended without an answer; try again later"
-            ) from None
+        """Have a job done; by another process where the first one was killed."""
+        for _ in range(TRIES):
+            late = threading.Event()
+            try:
+                return msgspec.msgpack.decode(self._exchange(message, late), type=Done)
+            except (OSError, EOFError, ValueError):
+                self.close()
+                if late.is_set():
+                    break
+        raise Refused("decoding_failed", "the process that draws ended without an answer; try again later")
 
-    def _exchange(self, message: bytes) -> bytes:
+    def _exchange(self, message: bytes, late: threading.Event) -> bytes:
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = subprocess.Popen(  # noqa: S603  (it is our own)
@@ -152,7 +122,12 @@ class Workshop:
         process = self._process
         assert process.stdin is not None  # noqa: S101  (both are pipes)
         assert process.stdout is not None  # noqa: S101
-        watchdog = threading.Timer(JOB_SECONDS, process.kill)
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        watchdog = threading.Timer(JOB_SECONDS, end)
         watchdog.daemon = True
         watchdog.start()
         try:
@@ -177,61 +152,20 @@ def main() -> None:
         except EOFError:
             return
         try:
-            _write(sys.stdout.buffer, msgspec.msgpack.encode(_work(msgspec.msgpack.decode(message, type=Order))))
+            _write(sys.stdout.buffer, msgspec.msgpack.encode(_work(message)))
         except BrokenPipeError:  # nobody waits any more
             return
 
 
-def _work(order: Order) -> Done:
+def _work(message: bytes) -> Done:
+    from hubbub.collector.dashboard.jobs import work  # noqa: PLC0415  (not for the one that serves)
+
     try:
-        return Done(_decode(order) if isinstance(order, History) else _draw(order))
+        return Done(work(msgspec.msgpack.decode(message, type=Order)))
+    except StoreUnavailableError as error:
+        return Done(fault=str(error), store_is_down=True)
     except HubbubError as error:
         return Done(fault=str(error))
-
-
-def _decode(order: History) -> bytes:
-    return msgspec.json.encode(
-        [
-            _decode_period(order.registry, order.name, tally, order.values, order.confidence, order.control)
-            for tally in order.tallies
-        ]
-    )
-
-
-@lru_cache(KEPT_PERIODS)
-def _decode_period(
-    registry: str, name: str, tally: bytes, values: tuple[str, ...], confidence: float, control: Control
-) -> Estimates:
-    """Decode one period. Most have ended long ago, and are the same as when they were decoded last."""
-    metric = Registry.parse(registry)[name]
-    estimates = decode(
-        metric,
-        Tally.parse(tally, metric),
-        candidates=values if metric.kind == "string" else None,
-        confidence=confidence,
-        control=control,
-        periods=1,
-    )
-    if metric.kind == "string":
-        # Only the strings found over the whole time are asked about, so that something is left over is no news.
-        looks = tuple(each for each in estimates.diagnostics if each.name not in _OF_ALL_CANDIDATES)
-        estimates = msgspec.structs.replace(estimates, diagnostics=looks)
-    return estimates
-
-
-def _draw(order: Drawing) -> bytes:
-    from hubbub.collector.charts import draw  # noqa: PLC0415  (only this process draws)
-    from hubbub.collector.pictures import of_estimates, of_history  # noqa: PLC0415
-
-    if order.history:
-        figure = of_history(order.estimates, values=order.values)
-    else:
-        [estimates] = order.estimates
-        figure = of_estimates(estimates)
-        if order.candidates is not None and estimates.reports:
-            told = f"{len(estimates.detected):,} of {order.candidates:,} candidates found"
-            figure = replace(figure, title=f"{estimates.metric}: {told}")
-    return draw(figure, order.form, dark=order.dark)
 
 
 def _write(pipe: IO[bytes], message: bytes) -> None:

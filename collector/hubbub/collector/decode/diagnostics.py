@@ -119,7 +119,7 @@ def listed(other: Number) -> Diagnostic:
 
 def _explained(other: Number) -> tuple[float, str]:
     share, low, high = (min(max(1 - part, 0.0), 1.0) for part in (other.estimate, other.high, other.low))
-    return share, f"{share:.0%} ({low:.0%} to {high:.0%})"
+    return share, f"{100 * share:.0f} % ({100 * low:.0f} % to {100 * high:.0f} %)"
 
 
 def ones_distribution(encoding: Encoding, noise: Noise) -> Numbers | None:
@@ -137,8 +137,8 @@ def ones_distribution(encoding: Encoding, noise: Noise) -> Numbers | None:
     chances = np.zeros(size + 1)
     for number, weight in enumerate(sets):
         if weight:
-            one = _binomial(number, noise.truth)
-            zero = _binomial(size - number, noise.lie)
+            one = binomial(number, noise.truth)
+            zero = binomial(size - number, noise.lie)
             chances += weight * np.convolve(one, zero)
     return chances
 
@@ -164,7 +164,7 @@ def ones_per_report(ones: NDArray[np.int64], expected: Numbers) -> Diagnostic:
     return Diagnostic("ones_per_report", mean, honest, chance, alarm, sentence)
 
 
-def _binomial(number: int, chance: float) -> Numbers:
+def binomial(number: int, chance: float) -> Numbers:
     """How likely 0, 1, 2, ... of a number of draws are to succeed."""
     successes = np.arange(number + 1)
     ways = -np.log(number + 1) - special.betaln(number - successes + 1, successes + 1)

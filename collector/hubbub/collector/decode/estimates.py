@@ -240,4 +240,4 @@ def _count(count: float | None) -> str:
 
 
 def _per_cent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.2%}"
+    return "-" if share is None else f"{100 * share:.2f} %"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from datetime import date
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +16,19 @@ from hubbub.collector.store.store import rows_of
 from hubbub.collector.tally import Tally
 
 if TYPE_CHECKING:
-    from datetime import date
+    from collections.abc import Collection
 
     from hubbub.collector.store.store import Store
     from hubbub.shared.metric import Metric
 
-Counted = dict["date", int]
-"""Reports of each period, in order."""
+Counted = dict[date, int]
+"""Reports of each period, in order. A period that has as many as before has the same tally as before."""
+
+Key = tuple[str, str, date]
+"""Of a tally that is kept: the store, the fingerprint of the metric, and the period."""
+
+KEPT_BYTES = 64 << 20
+"""Of tallies that are kept, so that only those are read again that have changed."""
 
 
 def reports_by_period(store: Store, only: str | None = None) -> dict[tuple[str, int], Counted]:
@@ -36,20 +44,50 @@ def reports_by_period(store: Store, only: str | None = None) -> dict[tuple[str, 
     return found
 
 
-def tallies_by_period(store: Store, metric: Metric, start: date | None, end: date | None, most: int) -> list[Tally]:
-    """Give the tallies of the last periods, in order."""
-    mine = rows_of(metric, start, end)
-    days = select(tallies.c.period).where(*mine).distinct().order_by(tallies.c.period.desc()).limit(most)
+def tallies_by_period(store: Store, metric: Metric, periods: Collection[date]) -> dict[date, Tally]:
+    """Read the tallies of some periods; those without reports are left out."""
     found: dict[date, Tally] = {}
+    if not periods:
+        return found
+    columns = (tallies.c.period, tallies.c.cohort, tallies.c.n, tallies.c.counts)
+    # By the first and the last, which is a part of the key: a list of days could be longer than a query may be.
+    query = select(*columns).where(*rows_of(metric, min(periods), max(periods)))
+    wanted = set(periods)
     with reaching(), store.engine.connect() as connection:
-        periods = connection.scalars(days).all()
-        if not periods:
-            return []
-        rows = select(tallies.c.period, tallies.c.cohort, tallies.c.n, tallies.c.counts).where(
-            *mine, tallies.c.period >= periods[-1]
-        )
-        for period, cohort, n, counts in connection.execute(rows):
-            tally = found.setdefault(period, Tally.empty(metric, period, period))
-            tally.n[cohort] += n
-            tally.counts[cohort] += np.frombuffer(counts, COUNTS)
-    return [found[period] for period in sorted(found)]
+        for period, cohort, n, counts in connection.execute(query):
+            if period in wanted:
+                tally = found.setdefault(period, Tally.empty(metric, period, period))
+                tally.n[cohort] += n
+                tally.counts[cohort] += np.frombuffer(counts, COUNTS)
+    return found
+
+
+class KeptTallies:
+    """Tallies of periods, kept for as long as they hold as many reports as the store does.
+
+    Reports are only ever added, so the number of them is the version of a tally. Most periods have ended long ago, and
+    are read once. Not for several threads.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Key, Tally] = OrderedDict()
+        self._bytes = 0
+
+    def read(self, store: Store, metric: Metric, counted: Counted) -> dict[date, Tally]:
+        """Give the tallies of periods with so many reports, in order; a newer one is right too."""
+        home = (str(store.engine.url), metric.fingerprint)
+        found = {day: self._kept.get((*home, day)) for day in sorted(counted)}
+        stale = [day for day, tally in found.items() if tally is None or tally.reports != counted[day]]
+        fresh = tallies_by_period(store, metric, stale)
+        found |= {day: fresh.get(day) for day in stale}
+        given = {day: tally for day, tally in found.items() if tally is not None}  # others were purged meanwhile
+        for day, tally in given.items():
+            self._keep((*home, day), tally)
+        return given
+
+    def _keep(self, key: Key, tally: Tally) -> None:
+        before = self._kept.pop(key, None)
+        self._bytes += tally.counts.nbytes - (0 if before is None else before.counts.nbytes)
+        self._kept[key] = tally
+        while self._bytes > KEPT_BYTES:
+            self._bytes -= self._kept.popitem(last=False)[1].counts.nbytes
