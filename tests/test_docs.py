@@ -5,15 +5,13 @@ import importlib
 import inspect
 import json
 import re
-import shlex
 import tomllib
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
-from collector.apps import BEARER, running
+from docs.pages import ROOT, blocks, code_words, page, rows, table
 from hubbub.client import AsyncClient, Client, outbox
 from hubbub.client.client import EXIT_SECONDS
 from hubbub.client.consent import VARIABLES
@@ -41,75 +39,15 @@ from hubbub.shared.registry import DEFAULT_COMBINE, DEFAULT_VERSION
 from hubbub.shared.response import MAX_EPSILON
 from hubbub.shared.text import MAX_TEXT_BYTES
 from hubbub.shared.wire import MAX_BATCH_BYTES, MAX_BITS, MAX_COHORTS, MAX_NAME, MAX_REPORTS, MAX_VERSION
-from hubbub.simulations import gallery, simulate_tally
+from hubbub.simulations import gallery
 from hubbub.simulations.experiments import NAMES, experiment
 from test_public_names import PUBLIC
-
-ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-
-
-def page(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
-
-
-def blocks(name: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page(name), re.MULTILINE | re.DOTALL)
-
-
-def rows(text: str) -> list[list[str]]:
-    """The cells of all Markdown tables of a text, without heads."""
-    found = []
-    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
-        found += [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
-    return found
-
-
-def code_words(text: str) -> list[str]:
-    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
-        if not target.startswith("https://"):
-            assert (path.parent / target).exists(), target
-
-
-def test_every_page_can_be_reached_from_the_readme() -> None:
-    seen: set[Path] = set()
-    todo = [ROOT / "README.md"]
-    while todo:
-        path = todo.pop()
-        if path in seen or path.suffix != ".md":
-            continue
-        seen.add(path)
-        links = re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8"))
-        todo += [(path.parent / target).resolve() for target in links]
-    assert set(ROOT.glob("docs/**/*.md")) - seen <= {ROOT / "docs/README.md"}  # the same index, for the folder itself
 
 
 def test_registries_in_the_docs_are_good() -> None:
     for name in ("README.md", "docs/registry.md"):
         for block in blocks(name, "toml"):
             Registry.parse(block)
-
-
-@pytest.mark.parametrize("name", ["README.md", "docs/app-developer.md", "docs/analyst.md", "docs/researcher.md"])
-def test_python_in_the_docs_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [registry] = blocks("docs/registry.md", "toml")
-    (tmp_path / "metrics.toml").write_text(registry)
-    truth = {"example.org": 30_000, "example.com": 20_000}
-    (tmp_path / "tally.json").write_bytes(simulate_tally(Registry.parse(registry)["homepage"], truth, 1).json())
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    examples = blocks(name, "python")
-    assert examples
-    for example in examples:
-        exec(compile(example, name, "exec"), names)
-    assert {"report", "client", "estimates", "simulated"} & set(names)
-    client = names.get("client")
-    assert not isinstance(client, Client) or client.stats().recorded
 
 
 def test_the_gallery_shows_every_experiment_as_its_data_have_it() -> None:
@@ -134,19 +72,6 @@ def test_the_analyst_is_told_every_field_and_every_diagnostic() -> None:
     assert f"`{DEFAULT_CONTROL}`, the default" in page
     assert (diagnostics.EXPLAINED, diagnostics.LISTED, diagnostics.FEW_REPORTS) == (0.5, 0.9, 100)
     assert (diagnostics.ALARM, "once in 10,000 looks" in page) == (1e-4, True)
-
-
-def test_what_an_example_says_it_prints(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [registry] = blocks("docs/registry.md", "toml")
-    (tmp_path / "metrics.toml").write_text(registry)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for example in blocks("docs/app-developer.md", "python"):
-        exec(compile(example, "docs/app-developer.md", "exec"), names)
-    [promised] = re.findall(r"print\(error\)  # (.*)", page("docs/app-developer.md"))
-    assert capsys.readouterr().out.strip() == promised
 
 
 def test_the_batch_in_the_docs_is_good() -> None:
@@ -298,13 +223,6 @@ def test_every_reason_of_a_loss_is_documented_and_no_other() -> None:
     assert {reason for reason in lost if not reason.startswith(("http_", "rejected_"))} == known
 
 
-def table(name: str, heading: str) -> list[list[str]]:
-    """The rows of the one table under whose head a heading stands."""
-    tables = re.findall(r"(?:^\|.*\n)+", page(name), re.MULTILINE)
-    [found] = [each for each in tables if heading in each.splitlines()[0]]
-    return rows(found)
-
-
 def test_every_setting_is_documented_with_its_default_and_no_other() -> None:
     told = {code_words(row[0])[0]: [*row[1:4]] for row in table("docs/operator.md", "| variable |")}
     known = {}
@@ -389,22 +307,6 @@ def test_every_dependency_has_its_reason_and_no_other() -> None:
     assert sorted(told) == sorted(declared)
 
 
-def test_every_decision_is_listed() -> None:
-    listed = set(re.findall(r"\]\(([^)]+)\)", page("docs/decisions/README.md")))
-    assert listed == {path.name for path in ROOT.glob("docs/decisions/*.md")} - {"README.md"}
-
-
-def test_tests_and_targets_that_are_named_exist() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", page("Makefile"), re.MULTILINE))
-    for path in PAGES:
-        text = path.read_text(encoding="utf-8")
-        for named in re.findall(r"`(tests/[^`]+\.py|shared/vectors[^`]*|benchmarks/[^`]+\.py)`", text):
-            assert (ROOT / named).exists(), named
-        assert set(re.findall(r"(?:`|^    )make ([a-z-]+)", text, re.MULTILINE)) <= targets
-        for test in re.findall(r"`(test_\w+)`", text):
-            assert any(f"def {test}(" in file.read_text() for file in ROOT.glob("tests/**/*.py")), test
-
-
 def test_changelog_has_the_headings_it_promises() -> None:
     text = page("CHANGELOG.md")
     assert "\n## [Unreleased]\n" in text
@@ -416,85 +318,6 @@ def test_changelog_has_the_headings_it_promises() -> None:
         "Fixed",
         "Security",
     }
-
-
-def commands(text: str) -> list[list[str]]:
-    """The hubbub commands in the indented and fenced blocks of a page, as words, without what a shell adds to them."""
-    fenced = re.findall(r"^```(?:\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    block = "\n".join([*fenced, *re.findall(r"^ {4}(.*)$", text, re.MULTILINE)]).replace("\\\n", " ")
-    found = re.findall(r"^ *(?:\$ )?(?:\w+=(?:\$\(.*?\)|\S+) )*hubbub ([^|>&\n]*)", block, re.MULTILINE)
-    return [shlex.split(line, comments=True) for line in found]
-
-
-def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
-    """The command that some words call, and its arguments."""
-    command: click.Command = hubbub
-    while isinstance(command, click.Group):
-        inner = command.get_command(click.Context(command), words[0])
-        assert inner is not None, words
-        command, words = inner, words[1:]
-    return command, words
-
-
-SHOWN = [path for path in PAGES if commands(path.read_text(encoding="utf-8"))]
-IN_BLOCKS = sorted({tuple(words) for path in SHOWN for words in commands(path.read_text(encoding="utf-8"))})
-SMALL = {
-    "audit": ("--trials", "1000", "--workers", "1"),
-    "decode-rappor": (),
-    "estimate": (),
-    "plan": (),
-    "privacy": (),
-    "registry": (),
-    "simulate your-metric --registry": ("--trials", "1", "--workers", "1"),
-}
-"""How commands begin that are run, and what makes them quick. `serve` and the experiments have tests of their own."""
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files that the pages speak of."""
-    folder = tmp_path_factory.mktemp("desk")
-    [registry] = blocks("docs/registry.md", "toml")
-    (folder / "metrics.toml").write_text(registry)
-    (folder / "truth.csv").write_text("value,count\nexample.org,600\nexample.com,400\n")
-    (folder / "sites.txt").write_text("example.org\nexample.com\n")
-    (folder / "params.csv").write_text("k,h,m,p,q,f\n8,1,1,0.5,0.75,0.5\n")
-    (folder / "counts.csv").write_text("1000,600,600,600,600,600,600,600,600\n")
-    (folder / "map.csv").write_text("example.org,1\nexample.com,2\n")
-    (folder / "simulations").symlink_to(ROOT / "simulations")
-    with running(folder, Registry.parse(registry)) as app:
-        path = "/v1/metrics/homepage/candidates"
-        put = app.test_client().put(path, data="example.org\n", content_type="text/plain", headers=BEARER)
-        assert put.status_code < 300, put.text
-    return folder
-
-
-def test_the_pages_that_show_commands_are_found() -> None:
-    shown = {path.relative_to(ROOT).as_posix() for path in SHOWN}
-    assert {"README.md", "docs/operator.md", "docs/analyst.md", "docs/researcher.md", "docs/gallery.md"} <= shown
-    assert ("serve", "--registry", "metrics.toml", "--host", "0.0.0.0") in IN_BLOCKS
-    assert {words[0] for words in IN_BLOCKS} >= {name.split()[0] for name in SMALL}
-
-
-@pytest.mark.parametrize("words", IN_BLOCKS, ids=" ".join)
-def test_commands_in_the_docs_can_be_parsed_and_quick_ones_run(
-    words: tuple[str, ...], desk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(desk)
-    command, arguments = command_of(list(words))
-    command.make_context(words[0], list(arguments))
-    for small in (options for name, options in SMALL.items() if " ".join(words).startswith(name)):
-        result = CliRunner().invoke(hubbub, [*words, *small])
-        assert result.exit_code == 0, result.output
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_commands_named_in_sentences_exist_with_their_options(path: Path) -> None:
-    for word in code_words(path.read_text(encoding="utf-8")):
-        if re.match(r"hubbub [a-z]", word):
-            command, arguments = command_of(word.split()[1:])
-            known = {option for each in command.params for option in each.opts} | {"--help"}
-            assert {argument for argument in arguments if argument.startswith("--")} <= known, word
 
 
 def test_the_reference_lists_every_public_name() -> None:
@@ -509,15 +332,18 @@ def test_the_reference_lists_every_public_name() -> None:
 
 
 def test_every_erratum_is_on_its_page() -> None:
-    told = re.findall(r"^### (E\d+): ", page("docs/errata.md"), re.MULTILINE)
-    assert told == [f"E{number}" for number in range(1, 17)]
+    told = re.split(r"^### (E\d+): ", page("docs/errata.md").partition("\n## Elsewhere")[0], flags=re.MULTILINE)
+    assert told[1::2] == [f"E{number}" for number in range(1, 17)]
+    for text in told[2::2]:
+        assert "**Where:**" in text
+        assert "**Right:**" in text
+        assert re.search(r"\*\*Computed by\*\* `test_\w+`", text)
 
 
-def test_every_page_is_in_the_navigation_of_the_site() -> None:
-    listed = re.findall(r"([\w/-]+\.md)$", page("mkdocs.yml"), re.MULTILINE)
-    pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
-    assert len(listed) == len(set(listed))
-    assert set(listed) == pages | {"about.md", "changelog.md", "contributing.md"}
+def test_every_computation_of_an_erratum_is_named_on_its_page() -> None:
+    tests = re.findall(r'def (test_\w+)\([^\n]*\n    """E\d', page("tests/shared/test_errata.py"))
+    assert len(tests) >= 25
+    assert set(tests) <= set(code_words(page("docs/errata.md")))
 
 
 def test_numbers_of_the_comparison_in_the_readme_are_those_of_its_page() -> None:

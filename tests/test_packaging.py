@@ -75,6 +75,22 @@ def test_the_wheel_holds_the_four_packages_and_no_namespace_file(wheel: Path) ->
     assert sources == {name for name in names if name.endswith(".py")}
 
 
+def test_the_wheel_holds_all_that_the_dashboard_needs(wheel: Path) -> None:
+    """Whatever lies beside the code, none of it forgotten: without its pages and their looks there is no dashboard."""
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("hubbub/")}
+    beside = {
+        path.relative_to(ROOT).as_posix().partition("/")[2]
+        for path in ROOT.glob("*/hubbub/**/*")
+        if path.is_file() and path.suffix not in {".py", ".pyc"}
+    }
+    assert {name for name in packed if not name.endswith(".py")} == beside
+    dashboard = "hubbub/collector/dashboard"
+    pages = ("overview.html", "metric.html", "login.html")
+    assert beside >= {f"{dashboard}/templates/{page}" for page in pages}
+    assert beside >= {f"{dashboard}/static/dashboard.css", f"{dashboard}/static/icon.svg"}
+    assert beside >= {f"hubbub/{package}/py.typed" for package in ("shared", "client", "collector", "simulations")}
+
+
 def test_the_wheel_works_when_installed_elsewhere(wheel: Path, tmp_path: Path) -> None:
     """Unpacked into a folder of its own, the four packages find each other; the checkout is not on the path."""
     zipfile.ZipFile(wheel).extractall(tmp_path)

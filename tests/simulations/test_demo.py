@@ -7,10 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date, timedelta
 from importlib.resources import files
@@ -20,11 +18,9 @@ from typing import Any
 import pytest
 import requests
 
-from hubbub.shared import ParameterError, Registry
+from hubbub.shared import Registry
 from hubbub.shared.period import period_of, today
 from hubbub.simulations.demo.crowd import DAYS, gather
-from hubbub.simulations.errors import LiveError
-from hubbub.simulations.live import LiveCollector, simulate_clients
 from told import Run, run_here
 
 HUBBUB = Path(sys.executable).with_name("hubbub")
@@ -117,7 +113,8 @@ def test_the_dashboard_stays_up_until_ctrl_c(tmp_path: Path) -> None:
         shown = "".join(lines)
         address = re.fullmatch(r"Dashboard: (http://127\.0\.0\.1:[0-9]+/)  Ctrl-C ends it\n", lines[-1])
         assert address, shown
-        assert requests.get(address[1], timeout=30).status_code == 200
+        # 202 on a busy machine: the page is there, says that it is not done yet, and loads itself again.
+        assert requests.get(address[1], timeout=30).status_code in {200, 202}
         # No token is asked for, and what is read there is what the tables show.
         held = requests.get(f"{address[1]}v1/metrics", timeout=30).json()
         assert {each["name"]: each["reports"] for each in held}["crashed"] == 1000 * DAYS
@@ -143,32 +140,6 @@ def test_whoever_ends_it_early_finds_nothing_left(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, err.strip()) == (1, "Aborted!")
     assert left_behind(tmp_path) == []
-
-
-def test_devices_that_wait_do_not_hold_up_a_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes while devices are still being lined up: those behind the first two never live."""
-    released, lived = threading.Event(), []
-
-    class Pool(ThreadPoolExecutor):
-        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-            super().shutdown(wait=False, cancel_futures=cancel_futures)
-            released.set()
-            super().shutdown(wait=wait)
-
-    def live(_: LiveCollector, device: int, *__: object) -> int:
-        released.wait(SECONDS)
-        lived.append(device)
-        return 0
-
-    def lives() -> Iterator[list[dict[str, Any]]]:
-        yield from [[]] * 20
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("hubbub.simulations.live.ThreadPoolExecutor", Pool)
-    monkeypatch.setattr("hubbub.simulations.live._live", live)
-    with pytest.raises(KeyboardInterrupt):
-        simulate_clients(LiveCollector(TEXT, folder=tmp_path), lives(), first_day=today(), threads=2)
-    assert len(lived) <= 2
 
 
 def test_what_cannot_work_is_refused_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,15 +181,3 @@ def test_another_seed_is_another_truth() -> None:
         assert one.metrics[name] == same.metrics[name]
         assert one.metrics[name].truth != other.metrics[name].truth
     assert one.lives == same.lives
-
-
-def test_a_live_collector_says_what_is_wrong(tmp_path: Path) -> None:
-    collector = LiveCollector(TEXT, folder=tmp_path)
-    with pytest.raises(LiveError, match="collector: has ended: it says nothing"):
-        collector.wait()
-    with pytest.raises(ParameterError, match="send_every: 0 is never"):
-        simulate_clients(collector, [], first_day=today(), send_every=0)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(LiveError, match=f"--port: 127.0.0.1 port {port} cannot be used"):
-            LiveCollector(TEXT, folder=tmp_path, port=port).__enter__()

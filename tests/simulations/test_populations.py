@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -319,7 +318,7 @@ def test_real_clients_and_a_real_collector_follow_the_same_law(tmp_path: Path) -
 
 
 def test_a_live_collector_that_cannot_be_started_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.executable", shutil.which("false"))
+    monkeypatch.setattr("hubbub.simulations.live.collector._COMMAND", ("false",))
     with pytest.raises(LiveError, match="collector: does not start: it says nothing"), LiveCollector(REGISTRY):
         pass
     collector = LiveCollector(REGISTRY)

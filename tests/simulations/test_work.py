@@ -1,54 +1,20 @@
 """Work gives the same results whoever does it, and says plainly when there is nobody."""
 
-import os
 import socket
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+from clusters import cluster
 from hubbub.shared.errors import ParameterError
 from hubbub.simulations.errors import ClusterError
 from hubbub.simulations.work import Work
 from simulations.drawing import draw, end, fail, kill
 
 POINTS = [3, 5, 8, 13]
-
-
-@contextmanager
-def cluster(workers: int) -> Iterator[tuple[str, int]]:
-    """A scheduler and its workers, each a process of its own; gives the scheduler's address and process."""
-    command = [sys.executable, "-W", "ignore", "-m"]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    scheduler = subprocess.Popen(
-        [*command, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert scheduler.stderr is not None
-    address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at" in line)
-    started: list[subprocess.Popen[str]] = [
-        subprocess.Popen(
-            [*command, "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"],
-            env=environment,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        for _ in range(workers)
-    ]
-    try:
-        yield address, scheduler.pid
-    finally:
-        for process in [*started, scheduler]:
-            process.kill()
-            process.wait()
-        scheduler.stderr.close()
 
 
 def nowhere() -> Callable[[int, np.random.Generator], int]:
@@ -76,21 +42,21 @@ def test_a_process_that_is_ended_is_told() -> None:
 
 
 def test_and_on_a_cluster_whose_loss_is_told() -> None:
-    with cluster(2) as (address, scheduler):
-        with Work(scheduler=address) as work:
+    with cluster(2) as dask:
+        with Work(scheduler=dask.address) as work:
             assert work.map(draw, POINTS, seed=7) == Work().map(draw, POINTS, seed=7)
             with pytest.raises(ArithmeticError, match="point 3 has no answer"):
                 work.map(fail, POINTS, seed=7)
             with pytest.raises(ClusterError, match=r"this very version of hubbub is installed"):
                 work.map(nowhere(), POINTS, seed=7)
-        with Work(scheduler=address) as work, pytest.raises(ClusterError, match=r"was lost.*nothing was written"):
-            work.map(kill, [scheduler, *[0] * 50], seed=7)
+        with Work(scheduler=dask.address) as work, pytest.raises(ClusterError, match=r"was lost.*nothing was written"):
+            work.map(kill, [dask.scheduler, *[0] * 50], seed=7)
 
 
 def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hubbub.simulations.work.WORKER_SECONDS", 0.1)
-    with cluster(0) as (address, _), pytest.raises(ClusterError, match=r"has had no worker for 0.1 s; allowed: one"):
-        Work(scheduler=address).__enter__()
+    monkeypatch.setattr("hubbub.collector.work.WORKER_SECONDS", 0.1)
+    with cluster(0) as dask, pytest.raises(ClusterError, match=r"has had no worker for 0.1 s; allowed: one"):
+        Work(scheduler=dask.address).__enter__()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from hubbub.client.consent import VARIABLES, switched_off
+from hubbub.collector.progress import showing
 from hubbub.collector.store import Store
 from hubbub.shared import Registry
 from hubbub.shared.period import today
@@ -22,7 +23,6 @@ from hubbub.simulations.demo.crowd import CANDIDATES, DAYS, HABITS, gather
 from hubbub.simulations.demo.outcome import Outcome, compare
 from hubbub.simulations.errors import LiveError
 from hubbub.simulations.live import HOST, LiveCollector, free_port, simulate_clients
-from hubbub.simulations.progress import showing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

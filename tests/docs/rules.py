@@ -1,0 +1,146 @@
+"""How each command of the documentation is run, and which are not, and why.
+
+A command is run as it stands on the page, by a shell, in a folder that holds the files which the guides speak of. What
+a rule changes is all that is changed: sizes, and the address of the collector.
+"""
+
+import re
+import sys
+from dataclasses import dataclass, field
+from typing import Literal
+
+from docs.pages import ROOT
+
+
+@dataclass(frozen=True)
+class Rule:
+    """For commands that match a pattern as a whole."""
+
+    pattern: str
+    how: Literal["shell", "here", "serve", "export"] = "shell"
+    """By a shell; in this very process, which has what takes long to import; as a service; or kept for later ones."""
+    more: str = ""
+    """What is added, to make it small, quick or harmless."""
+    instead: dict[str, str] = field(default_factory=dict)
+    """What is replaced, and by what; `{collector}` is the address of the one that runs, `{folder}` that of the desk."""
+    environment: dict[str, str] = field(default_factory=dict)
+    shows: str = ""
+    """What has to be in its output, as a pattern; nothing of what it does is believed because it ends with 0."""
+    never_shows: str = "Traceback"
+    writes: str = ""
+    """A file that is there afterwards, and was not before."""
+    exits: int = 0
+    in_repository: bool = False
+
+    def fits(self, command: str) -> bool:
+        return re.fullmatch(self.pattern, command) is not None
+
+
+COLLECTORS = {"https://telemetry.example.org": "{collector}", "http://127.0.0.1:8000": "{collector}"}
+"""Where the guides have a collector, and where one is while they are tested."""
+
+CURL = "--silent --show-error --fail"
+"""An answer of 400 and above is a failure."""
+
+QUICK = {"HUBBUB_BENCH_QUICK": "1", "HUBBUB_BENCH_PEERS": sys.executable}
+"""Smaller, and with no environment made for the peers: a table then says of each that it is not there."""
+
+ARCHIVE = {"/var/lib/hubbub/": "{folder}/"}
+"""A folder that only root may write to, and one that the desk has."""
+
+RULES = (
+    Rule(r"hubbub registry check metrics\.toml", shows="homepage"),
+    Rule(r"hubbub privacy metrics\.toml", shows="homepage"),
+    Rule(r"hubbub plan string .*", shows=r"privacy = \{"),
+    Rule(r"hubbub preview .*", shows="homepage"),
+    Rule(r"hubbub estimate homepage .*", shows=r"example\.org"),
+    Rule(r"hubbub decode-rappor .*", shows=r"example\.org"),
+    Rule(r"hubbub audit .*", more="--trials 1000 --workers 1", shows="stands"),
+    Rule(r"hubbub simulate your-metric .*\.csv", "here", more="--trials 1 --workers 1", shows=r"your-metric\.png"),
+    Rule(
+        r"hubbub simulate [a-z-]+( --out figures)?",
+        "here",
+        more="--devices 1000 --trials 1 --workers 1",
+        shows=r"figures/[a-z-]+\.png",
+    ),
+    # Tests listen on this machine alone. The port is a variable's, because 8000 may be somebody's.
+    Rule(
+        r"hubbub serve --registry metrics\.toml( --host 0\.0\.0\.0| --archive /var/lib/hubbub/archive)?",
+        "serve",
+        instead={"--host 0.0.0.0": "--host 127.0.0.1"} | ARCHIVE,
+    ),
+    # The reports at the desk are older than its archive, and that is what the check has to say.
+    Rule(r"hubbub store check --archive .*", instead=ARCHIVE, exits=1, shows="reports in the archive"),
+    Rule(
+        r"hubbub aggregate /var/lib/hubbub/archive --metric homepage --out tally\.json",
+        instead={"/var/lib/hubbub/archive": "old-archive"},
+        writes="tally.json",
+    ),
+    Rule(r"hubbub aggregate old-archive --metric homepage --store sqlite:///new\.db", shows="10 reports"),
+    Rule(r"export HUBBUB_ADMIN_TOKEN=\$\(openssl rand -hex 32\)", "export"),
+    Rule(r"curl .*/candidates", more=CURL, instead=COLLECTORS, shows="revision"),
+    Rule(r"curl .*/estimates(\?start=2026-11-01\")?", more=CURL, instead=COLLECTORS, shows='"value":"example.org"'),
+    Rule(r"curl .*/tally > tally\.json", more=CURL, instead=COLLECTORS, writes="tally.json"),
+    # Nothing is fetched and nothing is changed; what is installed here has to be enough for what is asked for.
+    Rule(
+        r'pip install "?hubbub(\[[a-z,]+\])?"?',
+        more="--dry-run --no-index --disable-pip-version-check",
+        shows="Requirement already satisfied: hubbub",
+        never_shows="does not provide the extra|Would install",
+    ),
+    # Tables of a quick run must not be written.
+    Rule(
+        r"python -m benchmarks (decode|response|simulate|peers) --write",
+        instead={" --write": ""},
+        environment=QUICK,
+        shows=r"\| hubbub|\|",
+        in_repository=True,
+    ),
+    # The suite runs these tests anyway: here it is enough that the command finds them.
+    Rule(
+        r"\.venv/bin/python -m pytest tests/shared/test_errata\.py",
+        more="--collect-only -q -p no:cacheprovider",
+        instead={".venv/bin/python": sys.executable},
+        shows=r"test_errata\.py::test_",
+        in_repository=True,
+    ),
+)
+
+NOT_RUN = {
+    "make demo": (
+        "installs what it needs; CI runs it with `ARGS=--exit`, and `tests/simulations/test_demo.py` what it starts"
+    ),
+    "make test": "is this suite; CI runs it",
+    "make test-slow": "is the longer part of this suite; CI runs it",
+    "make docs": "installs what builds the site; CI runs it",
+    "hubbub aggregate s3://bucket/archive --engine dask --scheduler tcp://10.0.0.5:8786 --out tally.json": (
+        "needs S3, and a Dask cluster at that address"
+    ),
+    "make bench": (
+        "takes long, and wants the machine for itself; those behind the tables of `docs/comparison.md` are run in small"
+    ),
+}
+"""Commands that the suite does not run, and why: CONTRIBUTING.md has the same list."""
+
+NO_COMMANDS = {
+    ("docs/privacy-reviewer.md", "ln((p1 + (1 - p1) u)/(q1 + (1 - q1) u))  for each bit that only x sets"): "a formula",
+    ("docs/archive.md", "ARCHIVE/metric=NAME/version=V/period=YYYY-MM-DD/<16 random hex digits>.parquet"): "a path",
+    ("docs/design/data-model.md", "written files + parts of files that are not written = tally"): "a formula",
+    ("docs/design/encoding.md", "   z = start + n * (stride | 1)"): "a formula",
+}
+"""Blocks that stand further in and are no shell, by page and first line, and what they are."""
+
+SHELL = {"", "sh", "bash", "console"}
+READ = {"python": "run", "toml": "a registry, used from there on", "json": "parsed", "text": "a drawing"}
+"""Other languages of blocks, and what is done with them."""
+
+PROGRAMS = r"^\s*(\$ )?(hubbub|make|pip|python|curl|docker|podman|psql|systemctl|sudo) "
+
+
+def rules_for(command: str) -> list[Rule]:
+    return [rule for rule in RULES if rule.fits(command)]
+
+
+def targets() -> set[str]:
+    """What `make` can make."""
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
