@@ -13,7 +13,7 @@ test: lint  ## everything that has to be green
 	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist loadscope --cov $(ARGS)
 
 test-slow: .venv/ready  ## the longer proofs
-	$(BIN)/pytest -m slow $(ARGS)
+	$(BIN)/pytest -m slow --numprocesses 2 --dist loadscope $(ARGS)
 
 lint: .venv/ready  ## style, types and who may import whom
 	$(BIN)/ruff check .
@@ -21,7 +21,7 @@ lint: .venv/ready  ## style, types and who may import whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/ready  ## ratios, side by side in one run
+bench: .venv/ready  ## us beside everybody, in one run: docs/benchmarks.md; ARGS=client for one alone
 	$(BIN)/python -m benchmarks $(ARGS)
 
 gallery: .venv/ready  ## every experiment, its figure and docs/gallery.md

@@ -1,42 +1,60 @@
-"""`python -m benchmarks [NAME ...] [--write]`: all benchmarks, or those named.
+"""`python -m benchmarks [NAME ...] [--write]`: those that are named; without a name `page`, which is `make bench`.
 
-`--write` puts the tables of those that have a page into it: see `writing.py`.
+`page` runs all of its parts and writes docs/benchmarks.md: see `page.py`. `--write` puts the tables of the others that
+have a page into it: see `writing.py`.
 """
 
 from __future__ import annotations
 
 import platform
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
 from benchmarks import (
     accuracy,
+    aggregate,
+    archive,
     bits,
     charts,
     client,
     collector,
+    counting,
     dashboard,
     decoding,
     imports,
+    page,
+    part,
     peers,
     record,
+    replicas,
     response,
     simulate,
     writing,
 )
 
-BENCHMARKS = {
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BENCHMARKS: dict[str, Callable[[], None]] = {
+    "page": page.main,
     "client": client.main,
     "bits": bits.main,
     "imports": imports.main,
     "record": record.main,
     "collector": collector.main,
     "dashboard": dashboard.main,
+    "replicas": replicas.main,
+    "counting": counting.main,
     "decode": decoding.main,
     "accuracy": accuracy.main,
     "response": response.main,
     "peers": peers.main,
     "simulate": simulate.main,
     "charts": charts.main,
+    "aggregate": aggregate.main,
+    "archive": archive.main,
+    **{name: partial(page.show, name) for name in part.PARTS},
 }
 
 
@@ -45,7 +63,7 @@ def main(names: list[str]) -> None:
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; allowed: {', '.join(BENCHMARKS)}")
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}")
-    for name in names or BENCHMARKS:
+    for name in names or ["page"]:
         BENCHMARKS[name]()
 
 

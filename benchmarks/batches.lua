@@ -1,9 +1,10 @@
--- What wrk sends: batches of one report each, with random ids, cohorts and bits. Arguments: a seed, and the day.
+-- What wrk sends: batches with random ids, cohorts and bits. Arguments: a seed, the day, and the reports in a batch.
 
 local alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 local last = "AQgw" -- what 128 bits may end with
 local random, format = math.random, string.format
-local head, label
+local head
+local labels = {}
 local bits = {}
 
 local function character(characters)
@@ -21,7 +22,10 @@ function init(arguments)
     end
     bits[number] = table.concat(text) .. character(last)
   end
-  label = '","reports":[{"metric":"homepage","version":1,"period":"' .. arguments[2] .. '","cohort":'
+  for place = 1, tonumber(arguments[3]) do
+    local name = place == 1 and "homepage" or "homepage" .. place
+    labels[place] = '{"metric":"' .. name .. '","version":1,"period":"' .. arguments[2] .. '","cohort":'
+  end
   head = "POST /v1/batches HTTP/1.1\r\nHost: " .. wrk.headers["Host"]
     .. "\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 end
@@ -32,7 +36,12 @@ end
 
 function request()
   local id = format("%08x%08x%08x%08x", word(), word(), word(), word())
-  local body = '{"batch":"' .. id .. label .. random(0, 63) .. ',"bits":"' .. bits[random(1024)] .. '"}]}'
+  -- A device is in one cohort, and all its metrics have as many.
+  local cohort, reports = random(0, 63) .. ',"bits":"', {}
+  for place = 1, #labels do
+    reports[place] = labels[place] .. cohort .. bits[random(1024)] .. '"}'
+  end
+  local body = '{"batch":"' .. id .. '","reports":[' .. table.concat(reports, ",") .. "]}"
   return format(head, #body) .. body
 end
 

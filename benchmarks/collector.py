@@ -49,7 +49,7 @@ def main() -> None:
     if load.WRK is None:
         print("\nDurable ingest: not measured, because wrk is not installed; it is a package of Debian")
         return
-    with tempfile.TemporaryDirectory(dir=DISK if DISK.is_dir() else None) as name, _postgres() as postgres:
+    with tempfile.TemporaryDirectory(dir=DISK if DISK.is_dir() else None) as name, postgres_here() as postgres:
         folder = Path(name)
         (folder / "metrics.toml").write_text(load.METRIC)
         print(f"\n4 KiB written and synced: {_synced(folder) * 1e3:.2f} ms at the median")
@@ -63,18 +63,18 @@ def main() -> None:
 
 
 def _contestants(folder: Path, concurrency: int, postgres: str | None) -> Iterator[AbstractContextManager[Server]]:
-    yield _collector(OURS, HUBBUB, folder, f"sqlite:///{folder}/ours-{concurrency}.db")
+    yield serve(OURS, HUBBUB, folder, f"sqlite:///{folder}/ours-{concurrency}.db")
     for label, name in RIVALS.items():
         # With a thread for each request first, as an operator would have it; on few cores a single one is often faster.
         for threads in sorted({concurrency, 1}, reverse=True):
             shown = label if threads == concurrency else f"{label}, 1 thread"
             yield running(shown, folder, [*RIVAL, name, "{port}", str(threads)], "/v1/batches")
-    yield _collector(ONE, HUBBUB_ONE, folder, f"sqlite:///{folder}/one-{concurrency}.db")
+    yield serve(ONE, HUBBUB_ONE, folder, f"sqlite:///{folder}/one-{concurrency}.db")
     if postgres is not None:
-        yield _collector(POSTGRES, HUBBUB, folder, postgres)
+        yield serve(POSTGRES, HUBBUB, folder, postgres)
 
 
-def _collector(name: str, arguments: list[str], folder: Path, store: str) -> AbstractContextManager[Server]:
+def serve(name: str, arguments: list[str], folder: Path, store: str) -> AbstractContextManager[Server]:
     return running(name, folder, arguments, "/readyz", store=store, registry=folder / "metrics.toml")
 
 
@@ -83,10 +83,10 @@ def _take_turns(servers: list[Server], concurrency: int) -> dict[str, list[Answe
     for _ in range(ROUNDS):
         for server in servers:
             ours = server.name in {OURS, ONE, POSTGRES}
-            before = _committed(server) if ours else (0, 0)
+            before = committed(server) if ours else (0, 0)
             answered = load.end(load.begin(server.url, concurrency, SECONDS))
             if ours:
-                _check(server.name, answered.requests, concurrency, before, _committed(server))
+                _check(server.name, answered.requests, concurrency, before, committed(server))
             found[server.name].append(answered)
     return found
 
@@ -101,20 +101,21 @@ def _check(name: str, acknowledged: int, concurrency: int, before: tuple[int, in
         raise RuntimeError(f"{name}: {batches} batches were committed by {commits} commits")
 
 
-def _committed(server: Server) -> tuple[int, int]:
+def committed(server: Server) -> tuple[int, int]:
     """Ask how many new batches were committed, and by how many commits, until it stays the same."""
     before = (-1, -1)
-    while (now := (_metric(server, 'hubbub_batches_total{outcome="accepted"}'), _commits(server))) != before:
+    while (now := (counter(server, 'hubbub_batches_total{outcome="accepted"}'), _commits(server))) != before:
         before = now
         time.sleep(0.2)
     return now
 
 
 def _commits(server: Server) -> int:
-    return _metric(server, "hubbub_commit_batches_count")
+    return counter(server, "hubbub_commit_batches_count")
 
 
-def _metric(server: Server, name: str) -> int:
+def counter(server: Server, name: str) -> int:
+    """Read one of the numbers that a collector tells about itself."""
     told = requests.get(f"{server.url}/metrics", timeout=30).text
     found = re.search(rf"^{re.escape(name)} (\S+)$", told, re.MULTILINE)
     return int(float(found[1])) if found else 0
@@ -137,14 +138,14 @@ def _memory(folder: Path) -> None:
     """What a collector holds after few batches, and after many."""
     print("\nMemory of hubbub serve, all of its processes")
     sizes: list[int] = []
-    with _collector(OURS, HUBBUB, folder, f"sqlite:///{folder}/memory.db") as server:
+    with serve(OURS, HUBBUB, folder, f"sqlite:///{folder}/memory.db") as server:
         for batches in MEMORY_AFTER:
             wrk = load.begin(server.url, max(CONCURRENCY), 3600)
-            while _metric(server, 'hubbub_batches_total{outcome="accepted"}') < batches:
+            while counter(server, 'hubbub_batches_total{outcome="accepted"}') < batches:
                 time.sleep(0.1)
             wrk.send_signal(signal.SIGINT)
             load.end(wrk)
-            accepted, _ = _committed(server)
+            accepted, _ = committed(server)
             sizes.append(server.resident())
             print(f"  after {accepted:9,} batches: {sizes[-1] / 2**20:6.1f} MiB")
     print(f"  ratio {sizes[-1] / sizes[0]:.2f}, wanted <= {WANTED_MEMORY:g}")
@@ -163,7 +164,7 @@ def _synced(folder: Path) -> float:
 
 
 @contextlib.contextmanager
-def _postgres() -> Iterator[str | None]:
+def postgres_here() -> Iterator[str | None]:
     """Give the address of a database, if there is any."""
     if given := os.environ.get("HUBBUB_BENCH_POSTGRES"):
         yield given

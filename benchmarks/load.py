@@ -27,6 +27,12 @@ privacy = { report = 1.0, lifetime = 4.0 }
 """What the batches speak of."""
 
 
+def metrics(number: int) -> str:
+    """A registry for batches of several reports: one metric for each, for a device reports each but once a day."""
+    names = ["homepage", *(f"homepage{place}" for place in range(2, number + 1))]
+    return "".join(METRIC.replace("[metrics.homepage]", f"[metrics.{name}]") for name in names)
+
+
 @dataclass(frozen=True)
 class Answered:
     """What wrk has seen."""
@@ -45,9 +51,9 @@ class Answered:
         return self.requests / self.seconds
 
 
-def begin(url: str, concurrency: int, seconds: float) -> subprocess.Popen[str]:
-    """Start wrk; SIGINT ends it before its time."""
-    arguments = [str(random.getrandbits(32)), f"{datetime.now(UTC):%Y-%m-%d}"]
+def begin(url: str, concurrency: int, seconds: float, reports: int = 1) -> subprocess.Popen[str]:
+    """Start wrk, with so many reports in a batch; SIGINT ends it before its time."""
+    arguments = [str(random.getrandbits(32)), f"{datetime.now(UTC):%Y-%m-%d}", str(reports)]
     limits = ["--threads=1", f"--connections={concurrency}", f"--duration={seconds:g}", "--timeout=30"]
     command = [str(WRK), *limits, f"--script={BATCHES}", url, "--", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""Other libraries at the jobs of `benchmarks.peers`: run by the Python of an environment of their own.
+"""Other libraries at the jobs of `benchmarks.peers` and `make bench`: run by the Python of an environment of their own.
 
 It imports nothing of hubbub, and reads a job and prints an answer as JSON. Clients and estimators are the libraries'
 own, called as their documentation shows.
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks import peer_rates
 
 
 def main() -> None:
@@ -187,7 +189,19 @@ def intervals(job: dict[str, Any]) -> dict[str, Any]:
 
 JOBS = {
     each.__name__: each
-    for each in (pure_category, multi_category, multi_longitudinal, pure_rappor, pure_decode, intervals)
+    for each in (
+        pure_category,
+        multi_category,
+        multi_longitudinal,
+        pure_rappor,
+        pure_decode,
+        intervals,
+        peer_rates.client_rates,
+        peer_rates.counting_rates,
+        peer_rates.mean_errors,
+        peer_rates.seeded,
+        peer_rates.averaging,
+    )
 }
 
 if __name__ == "__main__":

@@ -1,38 +1,27 @@
 """hubbub beside pure-ldp and multi-freq-ldpy, on the same jobs in the same run: `python -m benchmarks peers`.
 
-The peers need an older numpy than hubbub may have, so they live in an environment of their own: that of the Python that
-HUBBUB_BENCH_PEERS names, or `.venv-peers`, which is made with the group `bench` of pyproject.toml. A peer that cannot
-be installed, or fails, is reported as such. HUBBUB_BENCH_QUICK=1 makes everything smaller.
+They live in an environment of their own: see `peer_environment.py`. A peer that cannot be installed, or fails, is
+reported as such. HUBBUB_BENCH_QUICK=1 makes everything smaller.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import subprocess
 import sys
-import venv
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import writing
 from benchmarks.decoding import PAGE, Job
+from benchmarks.peer_environment import PeerError, Peers, label
 from hubbub.client import privatize
 from hubbub.collector import Tally, decode
 from hubbub.shared import Registry
 from hubbub.shared.secret import Secret
 
 QUICK = bool(os.environ.get("HUBBUB_BENCH_QUICK"))
-ENVIRONMENT = writing.ROOT / ".venv-peers"
-WORKER = Path(__file__).with_name("peer_worker.py")
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-SECONDS = 1800
-"""After so long a peer is given up."""
-
 RUNS = 3 if QUICK else 20
 DEVICES = 10_000 if QUICK else 100_000
 VALUES = 100
@@ -54,65 +43,13 @@ DECODED = (
     Job(10_000, bits=128, cohorts=64, hashes=2, privacy=ONE_TIME),
 )[: 2 if QUICK else 3]
 
-PURE, MULTI, OURS = "pure-ldp 1.2.0", "multi-freq-ldpy 0.2.5", "hubbub"
-
-
-class PeerError(Exception):
-    """What a peer said when it failed."""
-
-
-@dataclass(frozen=True)
-class Peers:
-    """The environment of the peers."""
-
-    python: str
-
-    @classmethod
-    def find(cls) -> Peers:
-        """Take the one that is named, or make one."""
-        if given := os.environ.get("HUBBUB_BENCH_PEERS"):
-            return cls(given)
-        python = str(ENVIRONMENT / "bin" / "python")
-        ready = ENVIRONMENT / "ready"
-        if not ready.exists():
-            venv.create(ENVIRONMENT, with_pip=True, clear=True)
-            for wanted in (["--upgrade", "pip>=25.1"], ["--group", "bench"]):
-                _run([python, "-m", "pip", "install", "--quiet", *wanted])
-            ready.touch()
-        return cls(python)
-
-    def do(self, name: str, job: dict[str, Any]) -> dict[str, Any]:
-        """Let a peer do a job."""
-        told: dict[str, Any] = json.loads(_run([self.python, str(WORKER), name, json.dumps(job)]))
-        return told
-
-
-def _run(arguments: list[str]) -> str:
-    try:
-        done = subprocess.run(
-            arguments,
-            cwd=writing.ROOT,
-            env=os.environ | ONE_THREAD,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise PeerError(type(error).__name__) from None
-    if done.returncode:
-        raise PeerError((done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1])
-    return done.stdout
+PURE, MULTI, OURS = label("pure-ldp"), label("multi-freq-ldpy"), "hubbub"
 
 
 def main() -> None:
     """Print the tables, and write them where that was asked for."""
     write = writing.wanted()
-    try:
-        peers = Peers.find()
-    except PeerError as error:
-        print(f"\nPeers: not measured, because they could not be installed: {error}")
-        return
+    peers = Peers.find()
     tables = {}
     for name, measure in (
         ("peers-category", categories),
@@ -305,14 +242,14 @@ def _decoded(told: dict[str, Any]) -> list[str]:
 def intervals(peers: Peers) -> str:
     """Who tells how sure an estimate is."""
     rows = [[OURS, "every row", "`standard_error` of every row"]]
-    for label, package in ((PURE, "pure_ldp"), (MULTI, "multi_freq_ldpy")):
+    for name, package in ((PURE, "pure_ldp"), (MULTI, "multi_freq_ldpy")):
         try:
             told = peers.do("intervals", {"package": package})
         except PeerError as error:
-            rows.append([f"{label}: failed, {error}", "", ""])
+            rows.append([f"{name}: failed, {error}", "", ""])
             continue
         rows.append(
-            [label, *(", ".join(f"`{name}`" for name in told[key]) or "none" for key in ("intervals", "variances"))]
+            [name, *(", ".join(f"`{each}`" for each in told[key]) or "none" for key in ("intervals", "variances"))]
         )
     return (
         "Functions and parameters whose name speaks of an interval or a confidence, or begins with var:\n\n"

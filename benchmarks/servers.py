@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -73,11 +74,39 @@ class Server:
     def resident(self) -> int:
         """Bytes of memory that all its processes hold."""
         pages = 0
+        for folder in self._processes():
+            with contextlib.suppress(OSError):
+                pages += int((folder / "statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE")
+
+    def cpu(self) -> float:
+        """Seconds of processor time that all its processes have taken."""
+        return sum(cpu_of(folder) for folder in self._processes())
+
+    def written(self) -> int:
+        """Bytes that all its processes have handed to the disk."""
+        total = 0
+        for folder in self._processes():
+            with contextlib.suppress(OSError):
+                found = re.search(r"^write_bytes: (\d+)$", (folder / "io").read_text(), re.MULTILINE)
+                total += int(found[1]) if found else 0
+        return total
+
+    def _processes(self) -> Iterator[Path]:
         for folder in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
                 if folder.name.isdecimal() and os.getpgid(int(folder.name)) == self.process.pid:
-                    pages += int((folder / "statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGESIZE")
+                    yield folder
+
+
+def cpu_of(process: Path) -> float:
+    """Seconds of processor time that a process has taken, by its folder in /proc; none if it is gone."""
+    try:
+        told = (process / "stat").read_text()
+    except OSError:
+        return 0.0
+    user, system = told.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 ROOT = Path(__file__).parents[1]
 FLAG = "--write"
@@ -33,13 +33,13 @@ def write_section(path: str | Path, name: str, markdown: str) -> None:
     page.write_text(f"{before}{begin}\n{markdown.strip()}\n\n{end}{after}", encoding="utf-8")
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out a table so that it reads well in a terminal and in a page; all columns but the first hold numbers."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[int] = (0,)) -> str:
+    """Lay out a table so that it reads well in a terminal and in a page; columns that hold words are flush left."""
     lines = [list(header), *(list(row) for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
     shown = [
-        [cell.ljust(width) if not place else cell.rjust(width) for place, (cell, width) in enumerate(each)]
+        [cell.ljust(width) if place in words else cell.rjust(width) for place, (cell, width) in enumerate(each)]
         for each in (list(zip(line, widths, strict=True)) for line in lines)
     ]
-    rule = ["-" * width if not place else "-" * (width - 1) + ":" for place, width in enumerate(widths)]
+    rule = ["-" * width if place in words else "-" * (width - 1) + ":" for place, width in enumerate(widths)]
     return "\n".join(f"| {' | '.join(line)} |" for line in (shown[0], rule, *shown[1:]))

@@ -18,13 +18,17 @@ from hubbub.collector import Tally
 
 START_SECONDS = 60
 TOKEN = "an-admin-token-for-tests"
+PROGRAM = "from hubbub.shared.command_line import main; main()"
 
 
 class Served:
     """`hubbub serve`, on a port of its own. It can be stopped, killed and started again on the same port and store."""
 
-    def __init__(self, folder: Path, store: str, registry: str = TEXT, **settings: object) -> None:
+    def __init__(
+        self, folder: Path, store: str, registry: str = TEXT, *, program: str = PROGRAM, **settings: object
+    ) -> None:
         self.folder = folder
+        self._program = program
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.store = store
@@ -42,7 +46,7 @@ class Served:
         with self.log.open("ab") as log:
             hold(log)
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from hubbub.shared.command_line import main; main()", "serve"],
+                [sys.executable, "-c", self._program, "serve"],
                 stdout=log,
                 stderr=log,
                 env=environment,

@@ -1,4 +1,7 @@
-"""Several collectors on one store: whichever of them a batch reaches, and however often, it counts once."""
+"""Several collectors on one store: whichever of them a batch reaches, and however often, it counts once.
+
+`test_replica_kills.py` kills them.
+"""
 
 import contextlib
 import json
@@ -8,38 +11,37 @@ import signal
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
 
-import pytest
+import psycopg
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
 
+from collector.balancer import balancing, replicas
 from collector.oracle import Oracle
 from collector.postgres import Postgres
 from collector.senders import ANSWER_SECONDS, HANG_SECONDS, REPORTS, sending
 from collector.served import Served, serving
+from docs.pages import page
 from hubbub.collector.store import Store
 from hubbub.collector.store.backend import lock_horizon, writing
-from hubbub.shared.wire import JSON
+from hubbub.shared.wire import JSON, MAX_BATCH_BYTES
 
-REPLICAS = 3
 SAME = 30
 """Batches that are sent to all replicas at the same moment."""
 
-
-@contextlib.contextmanager
-def replicas(folder: Path, store: str) -> Iterator[list[Served]]:
-    """Collectors that are up, all on the same store, and are gone afterwards."""
-    all_of_them = [Served(folder, store) for _ in range(REPLICAS)]
-    with contextlib.ExitStack() as stack:
-        for served in all_of_them:
-            served.start(wait=False)
-            stack.callback(served.kill)
-        for served in all_of_them:
-            served.wait_until_ready()
-        yield all_of_them
+NEXT_RELEASE = """
+from hubbub.collector.store.migrations import MIGRATIONS
+MIGRATIONS[1000] = '''
+    CREATE TABLE later (number INTEGER NOT NULL PRIMARY KEY);
+    ALTER TABLE tally ADD COLUMN later TEXT;
+    CREATE INDEX batch_by_period ON batch (period)
+'''
+from hubbub.shared.command_line import main; main()
+"""
+"""A collector with a migration that this one does not have. It locks tables in the order in which commits do not."""
 
 
 def counted(served: Served, **labels: str) -> dict[str, float]:
@@ -62,31 +64,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-def kill_replicas_under_load(folder: Path, server: Postgres, kills: int) -> None:
-    chance = random.Random(kills)
-    store = server.database(f"t{uuid.uuid4().hex}")
-    with replicas(folder, store) as three, sending(Oracle(), *(each.url for each in three), again_every=4) as senders:
-        for kill in range(kills):
-            senders.wait_for(acknowledged=chance.randint(50, 200))
-            served = three[kill % REPLICAS]
-            served.kill()
-            senders.wait_for(acknowledged=50, cut=1)  # by the others
-            served.start()
-        senders.wait_for(acknowledged=50)
-        senders.finish_and_verify(three[-1])
-        assert senders.repeated > 0
-    print(senders)
-
-
-def test_a_replica_dies_under_load_and_all_is_counted_once(tmp_path: Path, postgres: Postgres) -> None:
-    kill_replicas_under_load(tmp_path, postgres, kills=1)
-
-
-@pytest.mark.slow
-def test_replicas_die_in_turn_under_load_and_all_is_counted_once(tmp_path: Path, postgres: Postgres) -> None:
-    kill_replicas_under_load(tmp_path, postgres, kills=15)
 
 
 def test_batches_that_reach_all_replicas_at_the_same_moment_count_once(tmp_path: Path, postgres: Postgres) -> None:
@@ -121,6 +98,53 @@ def test_batches_that_reach_all_replicas_at_the_same_moment_count_once(tmp_path:
         assert sum(int(tally.n.sum()) for tally in tallies.values()) == oracle.acknowledged
         for served in three:
             assert counted(served)["hubbub_store_errors_total"] == 0, served.log.read_text()
+
+
+def test_a_newer_replica_migrates_under_load_and_the_older_ones_go_on_until_they_have_to_connect_again(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    store = postgres.database(f"t{uuid.uuid4().hex}")
+    newer = Served(tmp_path, store, program=NEXT_RELEASE)
+    with (
+        replicas(tmp_path, store, number=1) as [older],
+        balancing(older, newer) as balancer,
+        sending(Oracle(), balancer.url, again_every=4) as senders,
+        contextlib.ExitStack() as stack,
+    ):
+        senders.wait_for(acknowledged=100)
+        stack.callback(newer.kill)
+        newer.start()
+        before = counted(older, outcome="accepted")["hubbub_batches_total"]
+        senders.wait_for(acknowledged=200)
+        wait_until(lambda: counted(older, outcome="accepted")["hubbub_batches_total"] > before)
+        wait_until(lambda: counted(newer, outcome="accepted").get("hubbub_batches_total", 0) > 0)
+        cut_off(store)
+        older.wait_for_log("CRITICAL store: has the schema of a newer hubbub (migration 1000)")
+        newer.wait_until_ready()
+        senders.wait_for(acknowledged=200)  # by the newer one; what the older one refuses is sent again
+        for answer in (older.get("/readyz"), older.post(Oracle().batch()[0])):
+            assert (answer.status_code, answer.json()["code"]) == (503, "store_down")
+        assert older.get("/livez").status_code == 200
+        senders.finish_and_verify(newer)
+        assert older.stop() == 0
+        assert newer.stop() == 0
+
+
+def test_the_example_for_nginx_keeps_nobodys_address_and_asks_another_replica() -> None:
+    lines = {line.strip() for line in page("docs/examples/collector/nginx.conf").splitlines()}
+    assert {"access_log off;", "error_log /dev/null crit;", 'proxy_set_header X-Forwarded-For "";'} <= lines
+    assert not [line for line in lines if "_addr" in line or "add_x_forwarded_for" in line]
+    assert "proxy_next_upstream error timeout http_502 http_503 non_idempotent;" in lines
+    assert f"client_max_body_size {MAX_BATCH_BYTES >> 20}m;" in lines
+
+
+def cut_off(store: str) -> None:
+    """End all sessions of a database, as a restart of it would."""
+    with psycopg.connect(store) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 def connect(served: Served) -> HTTPConnection:

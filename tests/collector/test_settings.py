@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,9 @@ def test_every_setting_can_be_a_variable_and_a_key_of_the_file(registry: str, tm
         "days_back": 5,
         "days_ahead": 0,
         "keep_days": 400,
+        "archive": str(tmp_path / "archive"),
+        "archive_reports": 5000,
+        "archive_hours": 2,
         "queue": 6,
         "access_log": True,
     }
@@ -90,6 +94,13 @@ def test_every_setting_can_be_a_variable_and_a_key_of_the_file(registry: str, tm
         ({"cors_origins": "example.org"}, "https://HOST for each, or *"),
         ({"cors_origins": "https://example.org/path"}, "https://HOST for each, or *"),
         ({"keep_days": "20"}, "would purge periods that are still open; allowed: at least days_back and a week, 21"),
+        ({"archive": "memory://a"}, "--archive: memory://a would be gone with the process; allowed: a folder"),
+        ({"archive": "nonsense://a"}, "--archive: nonsense://a cannot be used: Protocol not known: nonsense"),
+        ({"archive": "s3://no-such-package-here/a"}, "--archive: s3://no-such-package-here/a cannot be used: "),
+        ({"archive": "ftp://me:top-secret@[::1/a"}, "--archive: the address cannot be used"),
+        ({"archive": __file__}, "is a file; allowed: a folder"),
+        ({"archive_reports": "999"}, "a whole number from 1000 to 100000000"),
+        ({"archive_hours": "0"}, "a whole number from 1 to 168"),
         ({"access_log": "perhaps"}, "true or false"),
         ({"host": "0.0.0.0"}, "HUBBUB_ADMIN_TOKEN: is not set, and 0.0.0.0 can be reached from elsewhere"),
         ({"host": "::"}, "HUBBUB_ADMIN_TOKEN"),
@@ -99,6 +110,20 @@ def test_every_setting_can_be_a_variable_and_a_key_of_the_file(registry: str, tm
 def test_a_setting_that_cannot_be_used_is_told(registry: str, flags: dict[str, object], told: str) -> None:
     [problem] = problems({"registry": registry, **flags})
     assert told in problem
+    assert "top-secret" not in problem
+
+
+def test_an_archive_without_its_libraries_is_told_with_the_rest(registry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "pyarrow.parquet", raising=False)
+    told = problems({"registry": registry, "archive": "somewhere", "queue": "0"})
+    assert len(told) == 2
+    assert told[1] == '--archive: needs pyarrow, which is not installed: pip install "hubbub[cluster]"'
+
+
+def test_the_password_of_an_archive_is_not_shown(registry: str) -> None:
+    settings = read_settings({"registry": registry, "archive": "ftp://somebody:top-secret@127.0.0.1:1/a"}, {})
+    assert "archive = ftp://somebody:***@127.0.0.1:1/a" in settings.shown()
 
 
 def test_secrets_that_are_weak_or_the_same_are_refused_and_not_shown(registry: str) -> None:

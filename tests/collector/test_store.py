@@ -14,6 +14,7 @@ from sqlalchemy import insert, inspect, select, update
 from collector.oracle import METRIC, REGISTRY, Oracle
 from collector.postgres import Postgres
 from collector.stores import judged, verify
+from hubbub.client.state import State
 from hubbub.collector.acceptance import Acceptance
 from hubbub.collector.errors import StoreAddressError, StoreRefusedError, StoreUnavailableError
 from hubbub.collector.store import Store
@@ -212,15 +213,26 @@ def test_the_tables_are_those_that_queries_see(ready: Store) -> None:
         assert found.get_pk_constraint(name)["constrained_columns"] == [column.name for column in table.primary_key]
 
 
+def test_the_state_of_a_client_does_not_become_a_store(tmp_path: Path) -> None:
+    file = tmp_path / "device.db"
+    with State(file).transaction():
+        pass
+    with pytest.raises(StoreRefusedError, match="the state of a client; allowed: a new file"):
+        Store(f"sqlite:///{file}").prepare(REGISTRY)
+    with State(file).transaction() as connection:
+        tables = {name for [name] in connection.execute("SELECT name FROM sqlite_schema")}
+    assert "tally" not in tables
+
+
 def test_migrations_that_were_released_never_change() -> None:
     digests = {number: sha256(script.encode()).hexdigest()[:16] for number, script in MIGRATIONS.items()}
-    assert digests == {1: "ba811d62ee22d5e8"}
+    assert digests == {1: "ba811d62ee22d5e8", 2: "39a3593b294f4130"}
 
 
 def test_preparing_twice_changes_nothing(ready: Store) -> None:
     ready.prepare(REGISTRY)
     with ready.engine.connect() as connection:
-        assert connection.scalars(select(migration.c.number)).all() == [1]
+        assert connection.scalars(select(migration.c.number)).all() == [1, 2]
 
 
 def test_replicas_may_prepare_at_the_same_moment(address: str) -> None:

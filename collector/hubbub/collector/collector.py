@@ -10,10 +10,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from hubbub.collector.acceptance import DEFAULT_DAYS_AHEAD, DEFAULT_DAYS_BACK, Acceptance
+from hubbub.collector.archive.keeping import DEFAULT_HOURS, DEFAULT_REPORTS, Archiver
 from hubbub.collector.decoding import Decoder
-from hubbub.collector.errors import StoreUnavailableError
+from hubbub.collector.errors import ArchiveError, StoreUnavailableError
 from hubbub.collector.monitoring import Monitoring
-from hubbub.collector.store.retention import purge_batches, purge_tallies
+from hubbub.collector.store.retention import purge_batches, purge_parts, purge_tallies
 from hubbub.collector.token import Token
 from hubbub.collector.writer import DEFAULT_QUEUE, Writer
 from hubbub.shared.period import today
@@ -50,6 +51,9 @@ class Collector:
         days_back: int = DEFAULT_DAYS_BACK,
         days_ahead: int = DEFAULT_DAYS_AHEAD,
         keep_days: int | None = None,
+        archive: str | None = None,
+        archive_reports: int = DEFAULT_REPORTS,
+        archive_hours: float = DEFAULT_HOURS,
         queue: int = DEFAULT_QUEUE,
         clock: Callable[[], date] = today,
     ) -> None:
@@ -60,7 +64,18 @@ class Collector:
         self.cors_origins = frozenset(cors_origins)
         self.monitoring = Monitoring()
         self.acceptance = Acceptance(registry, days_back, days_ahead, clock)
-        self.writer = Writer(store, registry, self.monitoring, queue)
+        self.archiver: Archiver | None = None
+        if archive is not None:
+            self.archiver = Archiver(
+                store,
+                registry,
+                self.monitoring,
+                archive,
+                oldest=lambda: self.acceptance.oldest - timedelta(days=CLOCK_DAYS),
+                reports=archive_reports,
+                hours=archive_hours,
+            )
+        self.writer = Writer(store, registry, self.monitoring, queue, self.archiver)
         self.decoder = Decoder(registry, store)
         self._keep_days = keep_days
         self._closing = threading.Event()
@@ -70,6 +85,8 @@ class Collector:
         """Begin: the store is opened in the background, and until it is there batches are refused with 503."""
         self.writer.start()
         self._housekeeper.start()
+        if self.archiver is not None:
+            self.archiver.start()
 
     def close(self, timeout: float = CLOSE_SECONDS) -> bool:
         """Take nothing more, commit what waits, and tell whether all that was done in time."""
@@ -79,17 +96,29 @@ class Collector:
         done = self.writer.close(timeout)
         if self._housekeeper.ident is not None:
             self._housekeeper.join(max(0.0, end - time.monotonic()))
+        if self.archiver is not None:
+            self.archiver.close(max(0.0, end - time.monotonic()))
         self.store.close()
         return done
 
     def purge(self) -> None:
-        """Let go of batch ids that are refused anyway, and of tallies older than the operator keeps."""
+        """Let go of batch ids that are refused anyway, and of all that is older than the operator keeps."""
         day = self.acceptance.clock()
         batches = purge_batches(self.store.engine, self.acceptance.oldest - timedelta(days=CLOCK_DAYS))
         self.monitoring.purged.labels("batch").inc(batches)
         if self._keep_days is not None:
-            tallies = purge_tallies(self.store.engine, day - timedelta(days=self._keep_days))
-            self.monitoring.purged.labels("tally").inc(tallies)
+            before = day - timedelta(days=self._keep_days)
+            self._purge_archive(before)
+            self.monitoring.purged.labels("tally").inc(purge_tallies(self.store.engine, before))
+
+    def _purge_archive(self, before: date) -> None:
+        """Delete files before the tallies they belong to: what is in the archive is in the tally, at any moment."""
+        if self.archiver is not None:
+            try:
+                self.monitoring.purged.labels("archive_file").inc(self.archiver.purge(before))
+            except ArchiveError as error:
+                self.archiver.failed(error)
+        purge_parts(self.store.engine, before)
 
     def nothing_counted(self, judged: Judged) -> None:
         """Note a batch of which nothing was to be committed."""

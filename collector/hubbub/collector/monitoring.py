@@ -53,6 +53,16 @@ class Monitoring:
         )
         self.store_errors = Counter("hubbub_store_errors", "Commits and connections that failed", registry=own)
         self.purged = Counter("hubbub_purged_rows", "Rows that were let go of, by table", ["table"], registry=own)
+        self.archive_files = Counter("hubbub_archive_files", "Files of the archive that were written", registry=own)
+        self.archive_errors = Counter(
+            "hubbub_archive_errors", "Times that the archive could not be kept, and waits", registry=own
+        )
+        self.archive_parts = Gauge(
+            "hubbub_archive_parts",
+            "Parts that wait in the store for their file of the archive, of all processes",
+            multiprocess_mode="livemostrecent",
+            registry=own,
+        )
 
     def refused(self, code: str) -> None:
         """Count a batch that was not taken."""

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.collector.acceptance import DEFAULT_DAYS_AHEAD, DEFAULT_DAYS_BACK
-from hubbub.collector.errors import SettingsError, StoreAddressError
+from hubbub.collector.archive.address import check_address, shown_address
+from hubbub.collector.archive.keeping import DEFAULT_HOURS, DEFAULT_REPORTS, LEAST_REPORTS
+from hubbub.collector.errors import ArchiveError, SettingsError, StoreAddressError
 from hubbub.collector.store import Store
 from hubbub.collector.writer import DEFAULT_QUEUE
 from hubbub.shared.errors import RegistryError
@@ -115,6 +117,19 @@ SETTINGS = (
     Setting("days_back", _whole(1, 365), DEFAULT_DAYS_BACK, "days after its period that a report is accepted"),
     Setting("days_ahead", _whole(0, 7), DEFAULT_DAYS_AHEAD, "days before its period that a report is accepted"),
     Setting("keep_days", _whole(1, 36500), None, "days that tallies are kept; without it, for ever"),
+    Setting("archive", _text, None, "keep single reports too: a folder, or an address of fsspec"),
+    Setting(
+        "archive_reports",
+        _whole(LEAST_REPORTS, 100_000_000),
+        DEFAULT_REPORTS,
+        "reports after which a file of the archive is written",
+    ),
+    Setting(
+        "archive_hours",
+        _whole(1, 168),
+        DEFAULT_HOURS,
+        f"hours after which it is written with fewer, though not with fewer than {LEAST_REPORTS}",
+    ),
     Setting("queue", _whole(1, 1_000_000), DEFAULT_QUEUE, "batches of a process that may wait for a commit"),
     Setting("access_log", _yes, False, "log each request: time, method, path and status, never who sent it"),
 )
@@ -137,6 +152,9 @@ class Settings:
     days_back: int
     days_ahead: int
     keep_days: int | None
+    archive: str | None
+    archive_reports: int
+    archive_hours: int
     queue: int
     access_log: bool
 
@@ -149,6 +167,8 @@ class Settings:
                 value = "(set)"
             elif setting.name == "store":
                 value = Store(value).address
+            elif setting.name == "archive" and value is not None:
+                value = shown_address(value)
             elif isinstance(value, tuple):
                 value = ", ".join(value) or None
             lines.append(f"{setting.name} = {'(not set)' if value is None else value}")
@@ -211,6 +231,11 @@ def _check(values: dict[str, Any], problems: list[str]) -> Registry | None:
         Store(values["store"])
     except StoreAddressError as error:
         problems.append(f"--{error}")
+    if values["archive"] is not None:
+        try:
+            check_address(values["archive"])
+        except ArchiveError as error:
+            problems.append(f"--{error}")
     if values["admin_token"] is None and not ipaddress.ip_address(values["host"]).is_loopback:
         problems.append(
             f"HUBBUB_ADMIN_TOKEN: is not set, and {values['host']} can be reached from elsewhere; "

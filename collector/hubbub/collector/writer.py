@@ -17,6 +17,7 @@ from hubbub.collector.errors import StoreRefusedError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from hubbub.collector.acceptance import Judged
+    from hubbub.collector.archive.keeping import Archiver
     from hubbub.collector.monitoring import Monitoring
     from hubbub.collector.store import Store
     from hubbub.collector.store.shard import Shard
@@ -71,11 +72,19 @@ class NotTakenError(Exception):
 class Writer:
     """The one that commits, in a thread of its own."""
 
-    def __init__(self, store: Store, registry: Registry, monitoring: Monitoring, queue: int = DEFAULT_QUEUE) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        monitoring: Monitoring,
+        queue: int = DEFAULT_QUEUE,
+        archiver: Archiver | None = None,
+    ) -> None:
         self._store = store
         self._registry = registry
         self._monitoring = monitoring
         self._limit = queue
+        self._archiver = archiver
         self._waiting: deque[Ticket] = deque()
         self._changed = threading.Condition()
         self._enough = 1
@@ -126,6 +135,8 @@ class Writer:
             try:
                 self._store.prepare(self._registry)
                 shard = self._store.shard(self._registry)
+                if self._archiver is not None:
+                    shard.keep(self._archiver.parts())
                 logger.info("store: ready (%s)", self._store.address)
                 pause = FIRST_RETRY_SECONDS
                 self._set_ready(True)

@@ -10,7 +10,10 @@ HubbubError
 
 from __future__ import annotations
 
+from hubbub.collector.errors import ClusterError
 from hubbub.shared.errors import HubbubError
+
+__all__ = ["AuditError", "ClusterError", "LiveError", "OutputError", "UnknownExperimentError"]
 
 
 class UnknownExperimentError(HubbubError, KeyError):
@@ -23,10 +26,6 @@ class UnknownExperimentError(HubbubError, KeyError):
 
 class OutputError(HubbubError, OSError):
     """A folder that the results cannot be written to."""
-
-
-class ClusterError(HubbubError, RuntimeError):
-    """Workers, here or on a Dask cluster, that cannot be reached or were lost."""
 
 
 class LiveError(HubbubError, RuntimeError):

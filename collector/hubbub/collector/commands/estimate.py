@@ -1,4 +1,4 @@
-"""`hubbub estimate`: decode a metric from a store."""
+"""`hubbub estimate`: decode a metric from a store, or from a tally that was counted elsewhere."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from hubbub.collector.commands.options import chosen_control, decoding_options, 
 from hubbub.collector.decode import Estimates, decode
 from hubbub.collector.pictures import of_estimates
 from hubbub.collector.store.candidates import get_chunks
+from hubbub.collector.tally import Tally
 from hubbub.shared.errors import ParameterError
 from hubbub.shared.files import check_folder, replace_file
 from hubbub.shared.registry import Registry
 from hubbub.shared.table import figure, show_table
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import date, datetime
 
     from hubbub.collector.charts import Form
     from hubbub.collector.store import Store
@@ -37,6 +38,7 @@ _DAY = click.DateTime(["%Y-%m-%d"])
 @click.command()
 @click.argument("metric")
 @store_option
+@click.option("--tally", type=click.Path(path_type=Path), metavar="FILE", help="a tally as JSON, instead of a store")
 @click.option("--registry", metavar="FILE", help=f"{_REGISTRY.meaning}, also as {_REGISTRY.variable}")
 @click.option("--start", type=_DAY, help="the first period to add up")
 @click.option("--end", type=_DAY, help="the last one, itself included")
@@ -52,6 +54,7 @@ _DAY = click.DateTime(["%Y-%m-%d"])
 def estimate(
     metric: str,
     store: str | None,
+    tally: Path | None,
     registry: str | None,
     start: datetime | None,
     end: datetime | None,
@@ -65,7 +68,7 @@ def estimate(
     as_csv: bool,
     plot: Path | None,
 ) -> None:
-    """Tell what the reports of METRIC in a store say about the crowd. The collector may be running."""
+    """Tell what the reports of METRIC in a store, or in a tally, say about the crowd. The collector may be running."""
     control = chosen_control(fdr, family_wise)
     if as_json and as_csv:
         raise click.ClickException("--json and --csv: are both given; allowed: one of them")
@@ -74,17 +77,22 @@ def estimate(
         raise click.ClickException("--start: is after --end; allowed: up to it")
     form = None if plot is None else _form(plot)
     asked = _metric(registry, metric)
-    with closing(open_store(store)) as opened, showing_progress() as progress:
+    with showing_progress() as progress:
         progress("reading")
-        opened.check(asked)
+        if tally is None:
+            found, listed, periods = _from_store(store, asked, candidates, first, last)
+        elif store or first or last:
+            raise click.ClickException("--tally: is given with --store, --start or --end; allowed: alone")
+        else:
+            found, listed, periods = _read_tally(tally, asked), _listed(asked, candidates), None
         estimates = decode(
             asked,
-            opened.tally(asked, first, last),
-            candidates=_candidates(opened, asked, candidates),
+            found,
+            candidates=listed,
             confidence=confidence,
             control=control,
             strict=strict,
-            periods=max(opened.periods(asked, first, last), 1),
+            periods=periods,
             progress=progress,
         )
     if plot is not None and form is not None:
@@ -125,6 +133,29 @@ def _metric(registry: str | None, name: str) -> Metric:
             f"--registry: is missing; allowed: a TOML file of metrics, also as {_REGISTRY.variable}"
         )
     return Registry.load(file)[name]
+
+
+def _from_store(
+    address: str | None, metric: Metric, candidates: Path | None, first: date | None, last: date | None
+) -> tuple[Tally, list[str] | None, int | None]:
+    with closing(open_store(address)) as store:
+        store.check(metric)
+        found = store.tally(metric, first, last)
+        return found, _candidates(store, metric, candidates), max(store.periods(metric, first, last), 1)
+
+
+def _read_tally(file: Path, metric: Metric) -> Tally:
+    try:
+        return Tally.parse(file.read_bytes(), metric)
+    except OSError as error:
+        raise ParameterError(f"{file}: cannot be read: {error.strerror}; allowed: the JSON of a tally") from None
+
+
+def _listed(metric: Metric, file: Path | None) -> list[str] | None:
+    """The candidates of a file: a tally comes with none."""
+    if file is None and metric.kind == "string":
+        raise click.ClickException(f'--candidates: is missing, and metric "{metric.name}" needs it; allowed: a file')
+    return None if file is None else _read_candidates(file)
 
 
 def _candidates(store: Store, metric: Metric, file: Path | None) -> list[str] | None:

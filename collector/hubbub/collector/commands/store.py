@@ -8,7 +8,11 @@ from pathlib import Path
 import click
 import msgspec
 
+from hubbub.collector.archive.checking import any_written, find_archive_faults
+from hubbub.collector.archive.checking import repair as repair_archive
+from hubbub.collector.archive.place import Place
 from hubbub.collector.commands.opening import open_store, store_at, store_option
+from hubbub.collector.errors import ArchiveError
 from hubbub.collector.store import Store
 from hubbub.collector.store.checking import find_faults
 from hubbub.collector.store.copying import back_up, copy
@@ -23,10 +27,19 @@ def store() -> None:
 
 @store.command()
 @store_option
+@click.option("--archive", metavar="ADDRESS", help="hold this archive against the store too")
+@click.option(
+    "--repair", is_flag=True, help="write files of the archive that are sealed, delete what was left half done"
+)
 @click.option("--json", "as_json", is_flag=True, help="print the faults as a JSON list")
-def check(store: str | None, as_json: bool) -> None:
+def check(store: str | None, archive: str | None, repair: bool, as_json: bool) -> None:
     """Look for damage in a store; exits with 1 if there is any. The collector may be running."""
-    faults = list(find_faults(open_store(store)))
+    if repair and archive is None:
+        raise click.ClickException("--repair: is for an archive; allowed: with --archive ADDRESS")
+    opened = open_store(store)
+    faults = list(find_faults(opened))
+    if archive is not None:
+        faults += _archive_faults(opened, archive, repair)
     if as_json:
         click.echo(msgspec.json.encode(faults))
     else:
@@ -34,6 +47,16 @@ def check(store: str | None, as_json: bool) -> None:
             click.echo(fault)
         click.echo(f"{len(faults)} faults" if faults else "no faults")
     sys.exit(1 if faults else 0)
+
+
+def _archive_faults(opened: Store, address: str, repair: bool) -> list[str]:
+    place = Place(address)
+    if any_written(opened) and not place.exists():
+        raise ArchiveError(f"{address}: there is no archive; allowed: the address that a collector was given")
+    if repair:
+        for done in repair_archive(opened, place):
+            click.echo(f"repaired: {done}", err=True)
+    return list(find_archive_faults(opened, place))
 
 
 @click.command()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
+import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy
 from sqlalchemy import event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolEmptyError
 
-from hubbub.collector.errors import StoreAddressError, StoreUnavailableError
-from hubbub.shared.sqlite import use_write_ahead_log
+from hubbub.collector.errors import StoreAddressError, StoreConflictError, StoreRefusedError, StoreUnavailableError
+from hubbub.shared.sqlite import execute_patiently, use_write_ahead_log
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sqlalchemy import URL, Connection, Engine
 
@@ -27,11 +30,37 @@ CHECKPOINT_PAGES = 4000
 """After so many pages SQLite copies its log into the database: seldom, because ids of batches touch pages at random."""
 
 CONNECT_SECONDS = 5
+CONNECTIONS = 7
+"""The most that one process has to PostgreSQL: one that commits, six for housekeeping, archive and those who read."""
+
+CONNECTION_SECONDS = 5.0
+"""How long somebody waits until one of these is free."""
+
+ATTEMPTS = 4
+"""How often a commit is tried that PostgreSQL undoes in favour of somebody else's."""
+
+FIRST_PAUSE_SECONDS = 0.02
+"""Before the second attempt; twice as long before each further one."""
+
+T = TypeVar("T")
+logger = logging.getLogger("hubbub.collector")
 
 _QUIET: dict[str, Any] = {"hide_parameters": True}  # an error message never holds what was to be stored
+_BEGIN = "BEGIN IMMEDIATE"
 _LOCKS = 0x68756262  # "hubb": the space of PostgreSQL's advisory locks that is ours
 _HORIZON = 0x6F72697A
 _MIGRATING = 0x6D696772
+_SESSION = "hubbub_session"
+_LOOK_AT_SESSION = text("""
+    SELECT pg_backend_pid(), EXISTS (
+        SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND pid = pg_backend_pid()
+    )
+""")
+_SHARED_SESSION = (
+    "store: several connections share one session of PostgreSQL, so that no shard can be claimed; "
+    "allowed: a direct connection, or a pooler in session mode"
+)
+_CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 
 
 def connect(address: str) -> Engine:
@@ -53,9 +82,30 @@ def reaching() -> Iterator[None]:
     """Turn whatever a database says into our own error, with its first line and nothing of the statement."""
     try:
         yield
+    except PoolEmptyError as error:
+        raise StoreUnavailableError(
+            f"store: all {CONNECTIONS} connections of this process have been in use for {CONNECTION_SECONDS:g} s"
+        ) from error
     except DBAPIError as error:
         told = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-        raise StoreUnavailableError(f"store: {told[0]}") from error
+        conflict = getattr(error.orig, "sqlstate", None) in _CONFLICTS
+        raise (StoreConflictError if conflict else StoreUnavailableError)(f"store: {told[0]}") from error
+
+
+def settle(attempt: Callable[[], T]) -> T:
+    """Do it again if PostgreSQL has undone it in favour of somebody else's transaction, a few times.
+
+    That is safe where a timeout or a lost connection would not be: of what it undoes so, nothing is kept.
+    """
+    pause = FIRST_PAUSE_SECONDS
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return attempt()
+        except StoreConflictError as error:
+            logger.warning("%s; nothing of it was kept, trying again", error)
+        time.sleep(pause)
+        pause *= 2
+    return attempt()
 
 
 @contextmanager
@@ -75,7 +125,8 @@ def lock_horizon(connection: Connection, *, to_move_it: bool) -> None:
     """Hold the horizon still until the end of this transaction; or, to move it, wait until nobody holds it."""
     if connection.dialect.name == "postgresql":
         shared = "" if to_move_it else "_shared"
-        connection.execute(text(f"SELECT pg_advisory_xact_lock{shared}({_LOCKS}, {_HORIZON})"))
+        lock = text(f"SELECT pg_backend_pid(), pg_advisory_xact_lock{shared}({_LOCKS}, {_HORIZON})")
+        _check_session(connection, connection.scalar(lock))
 
 
 def claim_shard(connection: Connection) -> int:
@@ -85,10 +136,24 @@ def claim_shard(connection: Connection) -> int:
     """
     if connection.dialect.name == "sqlite":
         return 0
+    session, shared = connection.execute(_LOOK_AT_SESSION, {"space": _LOCKS}).one()
+    if shared:
+        raise StoreRefusedError(_SHARED_SESSION)
+    connection.info[_SESSION] = session
     shard = 0
     while not connection.scalar(text("SELECT pg_try_advisory_lock(:space, :shard)"), {"space": _LOCKS, "shard": shard}):
         shard += 1
     return shard
+
+
+def _check_session(connection: Connection, session: int | None) -> None:
+    """Refuse to go on where a claim is no longer ours: it is the session's, and this is another one.
+
+    Two that write to one shard would each overwrite what the other has counted. So a claim is made only in a session
+    that has none yet, and nothing is written under it in any other session.
+    """
+    if connection.info.get(_SESSION, session) != session:
+        raise StoreRefusedError(_SHARED_SESSION)
 
 
 def change_counter(connection: Connection) -> int | None:
@@ -130,8 +195,16 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("hubbub_writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        if not connection.get_execution_options().get("hubbub_writes", False):
+            connection.exec_driver_sql("BEGIN")
+            return
+        connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+        try:
+            execute_patiently(connection.connection.driver_connection, _BEGIN, BUSY_SECONDS)  # type: ignore[arg-type]
+        except sqlite3.OperationalError:
+            connection.exec_driver_sql(_BEGIN)  # once more, so that SQLAlchemy tells what is wrong
+        finally:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS:.0f}")
 
     return engine
 
@@ -148,7 +221,17 @@ def _postgresql(url: URL) -> Engine:
     }
     url = url.set(drivername="postgresql+psycopg")
     try:
-        engine = sqlalchemy.create_engine(url, connect_args=options | dict(url.query), pool_pre_ping=True, **_QUIET)
+        engine = sqlalchemy.create_engine(
+            url,
+            connect_args=options | dict(url.query),
+            # Whatever the server's default: who waits for a lock has to see what was committed meanwhile.
+            isolation_level="READ COMMITTED",
+            pool_pre_ping=True,
+            pool_size=CONNECTIONS,
+            max_overflow=0,
+            pool_timeout=CONNECTION_SECONDS,
+            **_QUIET,
+        )
     except ModuleNotFoundError:
         raise StoreAddressError('store: PostgreSQL needs psycopg: pip install "hubbub[postgres]"') from None
 

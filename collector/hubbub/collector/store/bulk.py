@@ -1,4 +1,4 @@
-"""Storing many rows by one statement each: ids of batches, and tallies of a shard.
+"""Storing many rows by one statement each: ids of batches, tallies of a shard, and parts of an archive.
 
 Row by row, the driver would let go of the interpreter's lock and ask for it again each time, and wait for it behind
 the requests that are being read meanwhile; and SQLAlchemy's own handling of a row takes longer than storing it. So the
@@ -7,6 +7,7 @@ rows travel together: as one JSON array, and beside it all their bytes in a row.
 
 from __future__ import annotations
 
+import os
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,12 @@ IdRow = tuple[bytes, "date"]
 
 TallyRow = tuple[str, int, "date", int, int, bytes]
 """Metric, version, period, cohort, number of reports, counts."""
+
+PartRow = tuple[str, int, bytes]
+"""File, number of reports, reports."""
+
+PART_BYTES = 8
+"""What a part is called: random, so that it tells nothing of the order in which parts came."""
 
 _TALLY = """
     INSERT INTO tally (metric, version, period, cohort, n, counts, shard) {rows}
@@ -62,6 +69,22 @@ _PUT_TALLIES = {
         """
     ),
 }
+_PUT_PARTS = {
+    "sqlite": """
+        INSERT INTO archive_part (file, part, n, reports)
+        SELECT
+            json_extract(value, '$[0]'), substr(?, 1 + 8 * key, 8), json_extract(value, '$[1]'),
+            substr(?, json_extract(value, '$[2]'), json_extract(value, '$[3]'))
+        FROM json_each(?)
+    """,
+    "postgresql": """
+        INSERT INTO archive_part (file, part, n, reports)
+        SELECT
+            value->>0, substring(%b::bytea FROM 8 * place::integer - 7 FOR 8), (value->>1)::integer,
+            substring(%b::bytea FROM (value->>2)::integer FOR (value->>3)::integer)
+        FROM json_array_elements(%s::json) WITH ORDINALITY AS each (value, place)
+    """,
+}
 
 
 def put_ids(connection: Connection, rows: Sequence[IdRow]) -> int:
@@ -78,3 +101,12 @@ def put_tallies(connection: Connection, shard: int, rows: Sequence[TallyRow]) ->
     counts = b"".join([row[-1] for row in rows])
     parameters = (counts, shard, msgspec.json.encode(told).decode())
     connection.exec_driver_sql(_PUT_TALLIES[connection.dialect.name], parameters)
+
+
+def put_parts(connection: Connection, rows: Sequence[PartRow]) -> None:
+    """Store reports for an archive, each row under a new random name."""
+    starts = accumulate((len(row[-1]) for row in rows), initial=1)
+    told = [(*row[:-1], start, len(row[-1])) for row, start in zip(rows, starts, strict=False)]
+    names = os.urandom(PART_BYTES * len(rows))
+    parameters = (names, b"".join([row[-1] for row in rows]), msgspec.json.encode(told).decode())
+    connection.exec_driver_sql(_PUT_PARTS[connection.dialect.name], parameters)

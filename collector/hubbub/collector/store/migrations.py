@@ -1,4 +1,8 @@
-"""Numbered steps from one schema to the next. A step that was released never changes; a test pins each one's digest."""
+"""Numbered steps from one schema to the next.
+
+A step that was released never changes; a test pins each one's digest. A step only adds: replicas of the release before
+go on writing beside it.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,17 @@ MIGRATIONS: dict[int, str] = {
             PRIMARY KEY (metric, position)
         )
     """,
+    2: """
+        CREATE TABLE archive_file (
+            name TEXT NOT NULL PRIMARY KEY, metric TEXT NOT NULL, version INTEGER NOT NULL, period DATE NOT NULL,
+            state TEXT NOT NULL, reports BIGINT NOT NULL, digest {bytes}
+        );
+        CREATE INDEX archive_file_by_state ON archive_file (state, metric, version, period);
+        CREATE TABLE archive_part (
+            file TEXT NOT NULL, part {bytes} NOT NULL, n INTEGER NOT NULL, reports {bytes} NOT NULL,
+            PRIMARY KEY (file, part)
+        ) {no_rowid}
+    """,
 }
 """Statements by number, with what SQLite and PostgreSQL spell differently in braces."""
 
@@ -46,7 +61,13 @@ SPELLING: dict[str, dict[str, str]] = {
 
 def migrate(connection: Connection) -> None:
     """Bring a store up to date, inside the caller's transaction, which keeps others from doing so meanwhile."""
-    if not inspect(connection).has_table(migration.name):
+    tables = inspect(connection).get_table_names()
+    if migration.name not in tables:
+        if tables and connection.dialect.name == "sqlite":  # on PostgreSQL, others may live beside us
+            raise StoreRefusedError(
+                "store: the file belongs to another program, or is the state of a client; "
+                "allowed: a new file, or one that a collector has served"
+            )
         connection.execute(text("CREATE TABLE migration (number INTEGER NOT NULL PRIMARY KEY)"))
     for number in sorted(set(MIGRATIONS) - _done(connection)):
         script = MIGRATIONS[number].format(**SPELLING[connection.dialect.name])

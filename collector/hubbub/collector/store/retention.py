@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select, tuple_, update
 
-from hubbub.collector.store.backend import lock_horizon, writing
+from hubbub.collector.store.backend import lock_horizon, reaching, writing
+from hubbub.collector.store.files import drop_parts, files
 from hubbub.collector.store.schema import batch, horizon, tally
 
 if TYPE_CHECKING:
@@ -63,3 +64,11 @@ def purge_tallies(engine: Engine, before: date, step: int = STEP) -> int:
         purged += len(keys)
         if len(keys) < step:
             return purged
+
+
+def purge_parts(engine: Engine, before: date, step: int = STEP) -> None:
+    """Delete what waits for an archive, of periods that began before a day: also where no archive is kept any more."""
+    with reaching(), engine.connect() as connection:
+        old = files(connection, "open", "sealed", "written", before=before)
+    for kept in old:
+        drop_parts(engine, kept.name, step)

@@ -69,3 +69,26 @@ candidate_chunk = Table(
     Column("strings", LargeBinary, nullable=False),
 )
 """Some thousand candidates at a time: a JSON array, compressed by zlib."""
+
+archive_file = Table(
+    "archive_file",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("metric", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("period", Date, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reports", BigInteger, nullable=False),
+    Column("digest", LargeBinary, nullable=True),
+)
+"""The files of an archive: open (it grows), sealed (its content is fixed) or written (it is at its place)."""
+
+archive_part = Table(
+    "archive_part",
+    metadata,
+    Column("file", Text, primary_key=True),
+    Column("part", LargeBinary, primary_key=True),
+    Column("n", Integer, nullable=False),
+    Column("reports", LargeBinary, nullable=False),
+)
+"""The reports of one commit that belong to a file, sorted: of each its cohort (two bytes, big-endian) and its bits."""

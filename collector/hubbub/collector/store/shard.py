@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from hubbub.collector.count import count_bits
-from hubbub.collector.errors import StoreUnavailableError
-from hubbub.collector.store.backend import change_counter, claim_shard, file_of, lock_horizon, reaching
+from hubbub.collector.errors import StoreConflictError, StoreUnavailableError
+from hubbub.collector.store.backend import change_counter, claim_shard, file_of, lock_horizon, reaching, settle
 from hubbub.collector.store.bulk import put_ids, put_tallies
 from hubbub.collector.store.schema import batch, horizon, tally
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from hubbub.collector.acceptance import Judged
     from hubbub.collector.store.bulk import IdRow, TallyRow
+    from hubbub.collector.store.parts import Parts
     from hubbub.shared.registry import Registry
     from hubbub.shared.wire import Report
 
@@ -54,7 +55,7 @@ class Shard:
     """One connection that nobody else uses, and the shard that it alone writes to.
 
     It remembers the rows that it has written, so as not to read them again: nobody else writes to the shard, or, on
-    SQLite, the database tells that somebody has. After any error it must be closed, and a new one opened.
+    SQLite, the database tells that somebody has. After any error of `commit` it must be closed, and a new one opened.
     """
 
     def __init__(self, engine: Engine, registry: Registry) -> None:
@@ -64,6 +65,7 @@ class Shard:
         self._known_bytes = 0
         self._seen: int | None = None
         self._horizon = date.min
+        self._parts: Parts | None = None
         ids = (sqlite if engine.dialect.name == "sqlite" else postgresql).insert(batch)
         self._remember_and_tell = ids.on_conflict_do_nothing().returning(batch.c.id)
         with reaching():
@@ -77,17 +79,33 @@ class Shard:
 
         Reports of a period that is refused by now are moved to the rejected ones of their batch.
         """
-        try:
-            new = self._commit(judged, self._remember_new)
-        except _SomeAreOldError:
-            new = self._commit(judged, self._remember_some)
+        new = settle(lambda: self._try(judged))
+        if self._parts is not None:
+            self._parts.committed()
         fresh = set(map(id, new))
         return [id(each) in fresh for each in judged]
+
+    def keep(self, parts: Parts) -> None:
+        """From now on, keep the reports of every commit for an archive as well, in the same transaction."""
+        self._parts = parts
 
     def close(self) -> None:
         """Let go of connection and shard, whatever state they are in."""
         self._connection.invalidate()
         self._connection.close()
+
+    def _try(self, judged: Sequence[Judged]) -> list[Judged]:
+        """Commit; what the database undoes is forgotten here as well, so that it can be tried again."""
+        try:
+            try:
+                return self._commit(judged, self._remember_new)
+            except _SomeAreOldError:
+                return self._commit(judged, self._remember_some)
+        except StoreConflictError:
+            self._forget()
+            if self._parts is not None:
+                self._parts.forget()
+            raise
 
     def _commit(self, judged: Sequence[Judged], remember: Callable[[Sequence[IdRow]], Sequence[bytes]]) -> list[Judged]:
         with reaching(), self._connection.begin():
@@ -101,6 +119,8 @@ class Shard:
             rows = [(identity, max(by_id[identity].days)) for identity in sorted(by_id)]
             new = [by_id[identity] for identity in remember(rows)] if rows else []
             self._add(count_reports(self._registry, (report for each in new for report in each.reports)))
+            if self._parts is not None:
+                self._parts.put(self._connection, (report for each in new for report in each.reports))
         return new
 
     def _look(self) -> date:
@@ -113,10 +133,13 @@ class Shard:
         if changes is None or changes != self._seen:
             [self._horizon] = self._connection.scalars(_HORIZON)
         if changes != self._seen or self._known_bytes > MAX_CACHE_BYTES:
-            self._known.clear()
-            self._known_bytes = 0
+            self._forget()
             self._seen = changes
         return self._horizon
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._known_bytes = 0
 
     def _remember_new(self, rows: Sequence[IdRow]) -> Sequence[bytes]:
         """Store ids that are all new, as they nearly always are; otherwise nothing may be kept of this transaction."""

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def showing(length: int, label: str) -> Iterator[Callable[[], None]]:
-    """Give a function that says that one more is done; several threads may call it."""
+def showing(length: int, label: str) -> Iterator[Callable[..., None]]:
+    """Give a function that says that one more is done, or a number more; several threads may call it."""
     if not (label and sys.stderr.isatty()):
-        yield lambda: None
+        yield lambda number=1: None  # noqa: ARG005
         return
     lock = threading.Lock()
     with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
 
-        def advance() -> None:
+        def advance(number: int = 1) -> None:
             with lock:
-                bar.update(1)
+                bar.update(number)
 
         yield advance

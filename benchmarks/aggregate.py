@@ -1,0 +1,111 @@
+"""Counting an archive, here and on Dask, with one worker and with two: `python -m benchmarks aggregate`.
+
+50 million reports of 128 bits; HUBBUB_BENCH_QUICK=1 makes it 5 million. Workers are up and have their libraries loaded
+before a count is timed; how long that takes is told beside it. Engines take turns, and the fastest round counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+import time
+import warnings
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hubbub.collector.archive.aggregate import aggregate
+from hubbub.collector.archive.choice import Choice
+from hubbub.collector.archive.file import FileHead, encode_file, new_name
+from hubbub.collector.archive.place import Place
+from hubbub.collector.work import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUICK = bool(os.environ.get("HUBBUB_BENCH_QUICK"))
+REPORTS = 5_000_000 if QUICK else 50_000_000
+EACH = 1_000_000
+PERIODS = 5
+BITS = 128
+COHORTS = 64
+ROUNDS = 5
+RATIOS = [
+    ("Dask, 2", "Dask, 1", 1.7),
+    ("local, 2", "local, 1", None),
+    ("local, 1", "Dask, 1", 1.0),
+    ("local, 2", "Dask, 2", 1.0),
+]
+"""What is measured beside what, and how many times as fast it has to be."""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
+        place = Place(folder)
+        fill(place)
+        files = place.files()
+        size = sum(file.size for file in files)
+        print(f"\nCounting an archive of {REPORTS:,} reports of {BITS} bits: {len(files)} files, {size / 1e6:,.0f} MB")
+        starts: dict[str, float] = {}
+        workers: dict[str, Workers] = {}
+        for number in (1, 2):
+            begin = time.perf_counter()
+            workers[f"local, {number}"] = opened.enter_context(Workers(number))
+            starts[f"local, {number}"] = time.perf_counter() - begin
+        for number in (1, 2):
+            address = opened.enter_context(dask(number))
+            begin = time.perf_counter()
+            workers[f"Dask, {number}"] = opened.enter_context(Workers(scheduler=address))
+            starts[f"Dask, {number}"] = time.perf_counter() - begin
+        tallies = set()
+        best = dict.fromkeys(workers, float("inf"))
+        for turn in range(ROUNDS + 1):
+            for name, hands in workers.items():
+                begin = time.perf_counter()
+                tallies.add(aggregate(place, Choice(), hands, files).tally().json())
+                spent = time.perf_counter() - begin
+                if turn:
+                    best[name] = min(best[name], spent)
+                else:
+                    starts[name] += spent  # the first time, a process loads its libraries
+        show(starts, best)
+        if len(tallies) != 1:
+            sys.exit("the tallies differ")
+        print("  all tallies are identical")
+
+
+def fill(place: Place) -> None:
+    """Write the archive: some of its files have the same content, which takes as long to count as any."""
+    rng = np.random.default_rng(1)
+    for number in range(PERIODS):
+        head = FileHead("m", 1, date(2026, 11, 16) + timedelta(number), BITS, COHORTS, "0" * 64, EACH)
+        packed = rng.integers(0, 256, (EACH, BITS // 8), dtype=np.uint8)
+        content = encode_file("m", head, rng.integers(0, COHORTS, EACH), packed)
+        for _ in range(REPORTS // EACH // PERIODS):
+            place.write(new_name(head), content)
+
+
+@contextlib.contextmanager
+def dask(workers: int) -> Iterator[str]:
+    """Run a cluster of so many processes, of one thread each."""
+    import distributed  # noqa: PLC0415
+
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        make: Any = distributed.LocalCluster
+        with make(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
+            yield cluster.scheduler_address
+
+
+def show(starts: dict[str, float], best: dict[str, float]) -> None:
+    print(f"  {'engine, workers':18}{'first s':>9}{'s':>8}{'million/s':>11}")
+    for name, seconds in best.items():
+        print(f"  {name:18}{starts[name]:9.2f}{seconds:8.3f}{REPORTS / seconds / 1e6:11.1f}")
+    for one, other, wanted in RATIOS:
+        asked = f", wanted >= {wanted:g}" if wanted else ""
+        print(f"  {one} is {best[other] / best[one]:.2f} times as fast as {other}{asked}")

@@ -1,0 +1,219 @@
+"""Counting an archive again: the same function in this process, on all cores, or on a Dask cluster.
+
+Whoever counts, the tally is the same: counts are integers, and they add.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from hubbub.collector.archive.file import groups_of, read_groups
+from hubbub.collector.count import count_bits
+from hubbub.collector.errors import ArchiveError
+from hubbub.collector.progress import showing
+from hubbub.collector.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import date
+
+    from numpy.typing import NDArray
+
+    from hubbub.collector.archive.choice import Choice
+    from hubbub.collector.archive.file import FileHead, Group
+    from hubbub.collector.archive.place import Listed, Place
+    from hubbub.collector.work import Workers
+
+Key = TypeVar("Key")
+
+POINT_REPORTS = 2_000_000
+"""About how many reports a worker counts at a time: a twentieth of a second, many times what Dask spends on a task."""
+
+LOOKED_AT = 8
+"""Of how many files a worker reads the heads at a time."""
+
+WORTHWHILE_BYTES = 256 << 20
+"""A process takes a second to start, and counts so much in half of it."""
+
+
+class File(NamedTuple):
+    """A file of an archive, and the row groups that it can be read by."""
+
+    name: str
+    head: FileHead
+    groups: list[Group]
+
+
+class Piece(NamedTuple):
+    """Neighbouring row groups of a file."""
+
+    name: str
+    head: FileHead
+    numbers: list[int]
+
+
+class Counted(NamedTuple):
+    """What was counted of a period."""
+
+    n: NDArray[np.int64]
+    """Reports of each cohort."""
+    counts: NDArray[np.int64]
+    """Ones of each cohort and bit."""
+    ones: NDArray[np.int64]
+    """Reports by their number of ones; nothing where nobody asked for that."""
+
+
+class Aggregate:
+    """An archive, or what was asked for of it, counted."""
+
+    def __init__(self, files: Sequence[File], *, by_period: bool) -> None:
+        self.files = files
+        self.head = files[0].head  # they agree in all that gives a report its meaning
+        self.n: dict[date, NDArray[np.int64]] = {}
+        """Reports of each period and cohort."""
+        self.ones: dict[date, NDArray[np.int64]] = {}
+        """Reports of each period by their number of ones."""
+        self._by_period = by_period
+        self._counts: dict[date | None, NDArray[np.int64]] = {}
+
+    def add(self, period: date, counted: Counted) -> None:
+        """Add what was counted of a period."""
+        _add(self.n, period, counted.n)
+        _add(self.ones, period, counted.ones)
+        _add(self._counts, period if self._by_period else None, counted.counts)
+
+    @property
+    def reports(self) -> dict[date, int]:
+        """How many there are of each period."""
+        return {period: int(n.sum()) for period, n in sorted(self.n.items())}
+
+    def tally(self) -> Tally:
+        """Sum over all periods."""
+        n, counts = sum(self.n.values()), sum(self._counts.values())
+        return self._tally(np.asarray(n), np.asarray(counts), min(self.n), max(self.n))
+
+    def tallies(self) -> list[Tally]:
+        """Give a tally for each period, where they were counted apart."""
+        return [self._tally(self.n[day], counts, day, day) for day, counts in self._counts.items() if day is not None]
+
+    def _tally(self, n: NDArray[np.int64], counts: NDArray[np.int64], start: date, end: date) -> Tally:
+        return Tally(self.head.metric, self.head.version, n, counts, start, end)
+
+
+def aggregate(
+    place: Place,
+    choice: Choice,
+    workers: Workers,
+    files: Sequence[Listed],
+    *,
+    by_period: bool = False,
+    ones: bool = False,
+    label: str = "",
+) -> Aggregate:
+    """Count those of the files that are chosen; `by_period` keeps the periods apart, which takes memory for each."""
+    chosen = _chosen(place, choice, workers, files)
+    _check_alike(place, chosen)
+    total = Aggregate(chosen, by_period=by_period)
+    points = list(_points(chosen))
+    with showing(sum(file.head.reports for file in chosen), label) as advance:
+        for point in workers.map(count, [place] * len(points), points, [ones] * len(points)):
+            for period, counted in point.items():
+                total.add(period, counted)
+                advance(int(counted.n.sum()))
+    return total
+
+
+def useful_workers(files: Sequence[Listed], wanted: int) -> int:
+    """How many processes it is worth to start."""
+    return max(min(wanted, sum(file.size for file in files) // WORTHWHILE_BYTES), 1)
+
+
+def look_at(place: Place, names: Sequence[str]) -> list[File]:
+    """Read the heads of some files."""
+    return [File(name, *groups_of(place, name)) for name in names]
+
+
+def count(place: Place, pieces: Sequence[Piece], ones: bool) -> dict[date, Counted]:
+    """Count some pieces of files; this is what every worker does."""
+    found: dict[date, Counted] = {}
+    for name, head, numbers in pieces:
+        counted = found.setdefault(head.period, _nothing(head, ones))
+        for cohorts, packed in read_groups(place, name, numbers):
+            here = count_bits(packed, head.bits, cohorts)
+            counted.counts[: len(here)] += here
+            counted.n[: len(here)] += np.bincount(cohorts)
+            if ones:
+                counted.ones[:] += count_ones(packed, head.bits)
+    return found
+
+
+def count_ones(packed: NDArray[np.uint8], bits: int) -> NDArray[np.int64]:
+    """Count reports by their number of ones."""
+    words = packed.view(np.uint64) if packed.shape[1] % 8 == 0 else packed
+    return np.bincount(np.bitwise_count(words).sum(axis=1, dtype=np.int64), minlength=bits + 1)
+
+
+def _nothing(head: FileHead, ones: bool) -> Counted:
+    counts = np.zeros((head.cohorts, head.bits), np.int64)
+    return Counted(np.zeros(head.cohorts, np.int64), counts, np.zeros(head.bits + 1 if ones else 0, np.int64))
+
+
+def _add(totals: dict[Key, NDArray[np.int64]], key: Key, more: NDArray[np.int64]) -> None:
+    if key in totals:
+        totals[key] += more
+    else:
+        totals[key] = more.copy()
+
+
+def _chosen(place: Place, choice: Choice, workers: Workers, files: Sequence[Listed]) -> list[File]:
+    names = [file.name for file in files]
+    slices = [names[start : start + LOOKED_AT] for start in range(0, len(names), LOOKED_AT)]
+    looked = [file for some in workers.map(look_at, [place] * len(slices), slices) for file in some]
+    chosen = [file for file in looked if choice.holds(file.head)]
+    if not chosen:
+        raise ArchiveError(f"archive {place.path('')}: holds no reports of {choice}; allowed: an archive with some")
+    return chosen
+
+
+def _check_alike(place: Place, files: Sequence[File]) -> None:
+    """Refuse files that cannot be added up to one tally."""
+    kinds = {(file.head.metric, file.head.version): file for file in files}
+    if len(kinds) > 1:
+        told = ", ".join(
+            f"{name} version {version} ({place.path(file.name)})" for (name, version), file in sorted(kinds.items())
+        )
+        raise ArchiveError(
+            f"archive {place.path('')}: holds several: {told}; allowed: one metric and version, chosen by --metric and "
+            "--version"
+        )
+    first = files[0]
+    for name, head, _ in files:
+        if (head.fingerprint, head.bits, head.cohorts) != (
+            first.head.fingerprint,
+            first.head.bits,
+            first.head.cohorts,
+        ):
+            raise ArchiveError(
+                f"{place.path(name)}: {head.metric} version {head.version} has another meaning than in "
+                f"{place.path(first.name)}; allowed: one meaning for each version"
+            )
+
+
+def _points(files: Sequence[File]) -> Iterator[list[Piece]]:
+    """Cut the files into points of work: small files together, big ones by their row groups."""
+    point: list[Piece] = []
+    reports = 0
+    for name, head, groups in files:
+        for group in groups:
+            if point and reports + group.reports > POINT_REPORTS:
+                yield point
+                point, reports = [], 0
+            if point and point[-1].name == name:
+                point[-1].numbers.append(group.number)
+            else:
+                point.append(Piece(name, head, [group.number]))
+            reports += group.reports
+    if point:
+        yield point

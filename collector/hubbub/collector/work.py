@@ -1,0 +1,181 @@
+"""Workers: this process alone, several processes of this machine, or those of a Dask cluster."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import multiprocessing
+import socket
+from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from hubbub.collector.errors import ClusterError
+from hubbub.shared.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Self
+
+Answer = TypeVar("Answer")
+
+CONNECT_SECONDS = 10
+"""How long a scheduler is waited for."""
+
+WORKER_SECONDS = 30
+"""How long its first worker is."""
+
+
+class Workers:
+    """Someone to do the work; use it in a `with` statement.
+
+    A Dask cluster does again elsewhere what a worker was doing when it was lost. A process of this machine that is
+    ended from outside ends the work with an error: more often than not it was for want of memory, and would be again.
+    """
+
+    def __init__(self, number: int = 1, scheduler: str | None = None) -> None:
+        if number < 1:
+            raise ParameterError(f"workers: {number} is none; allowed: 1 and above")
+        self._number = number
+        self._scheduler = scheduler
+        self._open = ExitStack()
+        self._submit: Callable[..., Iterable[Any]] = map
+
+    def __enter__(self) -> Self:
+        if self._scheduler is not None:
+            with ExitStack() as opened:  # closed again unless all of it works
+                self._submit = _dask(self._scheduler, opened)
+                self._open = opened.pop_all()
+        elif self._number > 1:
+            # Spawned, not forked: this process may have threads.
+            pool = ProcessPoolExecutor(self._number, multiprocessing.get_context("spawn"))
+            self._open.callback(pool.shutdown, cancel_futures=True)
+            self._submit = _in_processes(pool)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.close()
+        self._submit = map
+
+    def map(self, function: Callable[..., Answer], *columns: Sequence[Any]) -> Iterator[Answer]:
+        """Do it for each row of the columns, and give the answers in that order, as they come.
+
+        `function` has to be a function of a module, so that others can import it.
+        """
+        yield from self._submit(function, *columns)
+
+
+@contextmanager
+def own_cluster(number: int) -> Iterator[str]:
+    """Start a Dask cluster on this machine, and give the address of its scheduler; it ends with the `with`."""
+    distributed = _distributed()
+    with distributed.LocalCluster(
+        n_workers=number, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=logging.CRITICAL
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+def _in_processes(pool: ProcessPoolExecutor) -> Callable[..., Iterator[Any]]:
+    def submit(*columns: Any) -> Iterator[Any]:
+        try:
+            yield from pool.map(*columns)
+        except BrokenProcessPool:
+            raise ClusterError(
+                "workers: a process was ended from outside, perhaps for want of memory; allowed: fewer --workers"
+            ) from None
+
+    return submit
+
+
+def _dask(scheduler: str, opened: ExitStack) -> Callable[..., Iterator[Any]]:
+    distributed = _distributed()
+    _knock(scheduler)
+    try:
+        client = distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+    except OSError as error:
+        raise _unreachable(scheduler, str(error)) from None
+    opened.callback(client.close)
+    # It would log a traceback when it is lost; we say that in one line.
+    own_log = logging.getLogger("distributed.client")
+    opened.callback(own_log.setLevel, own_log.level)
+    own_log.setLevel(logging.CRITICAL)
+
+    try:
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    except TimeoutError:
+        raise ClusterError(
+            f"scheduler {scheduler}: has had no worker for {WORKER_SECONDS} s; allowed: one at least"
+        ) from None
+    _check_versions(scheduler, client)
+
+    def submit(*columns: Any) -> Iterator[Any]:
+        try:
+            futures = deque(client.map(*columns, pure=False))
+            while futures:
+                yield futures.popleft().result()  # and the cluster need not keep it any longer
+        except (OSError, distributed.client.FutureCancelledError, distributed.KilledWorker) as error:
+            raise ClusterError(
+                f"scheduler {scheduler}: was lost, or its workers were ({type(error).__name__}); "
+                "allowed: a cluster that stays up; nothing was written"
+            ) from None
+        except RuntimeError as error:
+            if "deserialization of the task graph" not in str(error):
+                raise
+            raise ClusterError(
+                f"scheduler {scheduler}: cannot import what it is to do; allowed: a cluster on which this very version "
+                "of hubbub is installed"
+            ) from None
+
+    return submit
+
+
+def _distributed() -> Any:
+    try:
+        import distributed  # noqa: PLC0415  (of an extra, and slow)
+    except ModuleNotFoundError as error:
+        missing = f'dask: needs {error.name}, which is not installed: pip install "hubbub[cluster]"'
+        raise ClusterError(missing) from None
+    return distributed
+
+
+def _check_versions(scheduler: str, client: Any) -> None:
+    """Ask every worker which hubbub it has: another might count otherwise, and nobody would see it."""
+    own = importlib.metadata.version("hubbub")
+    try:
+        told = client.run(importlib.metadata.version, "hubbub", on_error="return")
+    except OSError as error:
+        raise _unreachable(scheduler, str(error)) from None
+    for worker, version in told.items():
+        if version != own:
+            found = f"version {version}" if isinstance(version, str) else "none"
+            raise ClusterError(
+                f"scheduler {scheduler}: worker {worker} has another hubbub: {found}; allowed: {own} on all of them"
+            )
+
+
+def _knock(scheduler: str) -> None:
+    """See whether anybody is there: Dask itself would go on trying for a while, and leave a thread behind."""
+    try:
+        address = urlsplit(scheduler)
+        host, port = address.hostname, address.port
+    except ValueError:
+        host, port = None, None
+    if not host or not port or address.scheme not in {"tcp", "tls"}:
+        raise _unreachable(scheduler, "is not an address")
+    try:
+        socket.create_connection((host, port), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise _unreachable(scheduler, str(error.strerror or error)) from None
+
+
+def _unreachable(scheduler: str, fault: str) -> ClusterError:
+    return ClusterError(
+        f"scheduler {scheduler}: cannot be reached: {fault}; "
+        "allowed: the address of a running Dask scheduler, as tcp://HOST:8786"
+    )

@@ -1,0 +1,134 @@
+"""Kill -9 of collectors that keep an archive: after each, archive and tally agree, and a repair leaves no fault."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from collector.archive_child import STEPS
+from collector.archived import in_parts, states, verify_archive
+from collector.oracle import METRIC, REGISTRY, Oracle
+from collector.senders import sending
+from collector.served import serving
+from hubbub.collector.archive.checking import find_archive_faults, repair
+from hubbub.collector.archive.place import Place
+from hubbub.collector.store import Store
+
+NAMED = [step for step in STEPS if step != "random"]
+LATEST_SECONDS = 0.08
+"""Some files long, so that a kill falls on any moment of one."""
+
+ALLOWED = ("is sealed, and not written yet; --repair writes it", "is being written; --repair deletes it")
+"""What a check may find after a kill."""
+
+
+class Children:
+    """Collectors that are killed, one after the other."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def kill_one(self, step: str, seconds: float) -> None:
+        """Let one work until it has killed itself at a step, or until so long after its first commits."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{step}\n")
+        self._process.stdin.flush()
+        told = self._read()
+        if step == "random":
+            assert told[0] == "begun"
+            time.sleep(seconds)  # the moment of the kill
+            os.kill(int(told[1]), signal.SIGKILL)
+        while told[0] == "begun":
+            told = self._read()
+        assert told == ["ended", str(-signal.SIGKILL)], f"{step}: {told}"
+
+    def _read(self) -> list[str]:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().split()
+
+
+@contextmanager
+def children(store: str, place: Place, folder: Path) -> Iterator[Children]:
+    command = [sys.executable, "-m", "collector.archive_child", store, place.address]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
+        )
+        try:
+            yield Children(process)
+        finally:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.close()
+            process.wait(30)
+            process.stdout.close()
+
+
+def kill(address: str, folder: Path, kills: int) -> None:
+    """Kill at every named step in turn and, as often, at random; verify after each, and repair after some."""
+    chance = random.Random(kills)
+    store, place = Store(address), Place(str(folder / "archive"))
+    store.prepare(REGISTRY)
+    seen: set[str] = set()
+    with children(address, place, folder) as killed:
+        for number in range(kills):
+            step = "random" if number % 2 else NAMED[number // 2 % len(NAMED)]
+            killed.kill_one(step, chance.uniform(0, LATEST_SECONDS))
+            verify_archive(store, place)
+            told = list(find_archive_faults(store, place))
+            assert all(each.endswith(ALLOWED) for each in told), told
+            seen.update(each.rpartition("; ")[2] for each in told)
+            if number % 4 == 0:
+                list(repair(store, place))
+                assert list(find_archive_faults(store, place)) == []
+                assert "sealed" not in states(store)
+                assert not place.unfinished()
+                verify_archive(store, place)
+    list(repair(store, place))
+    assert list(find_archive_faults(store, place)) == []
+    assert states(store)["written"] >= kills // 4
+    assert len(place.files()) == states(store)["written"]
+    assert in_parts(store).total() < store.tally(METRIC).reports
+    assert seen or kills < 2 * len(NAMED)
+    store.close()
+
+
+def test_a_few_kills_at_every_step_leave_archive_and_tally_agreeing(tmp_path: Path) -> None:
+    kill(f"sqlite:///{tmp_path}/hubbub.db", tmp_path, 2 * len(NAMED))
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_leave_archive_and_tally_agreeing(tmp_path: Path, address: str) -> None:
+    kill(address, tmp_path, 100)
+
+
+@pytest.mark.slow
+def test_a_served_archive_is_exact_under_load_with_kills(tmp_path: Path) -> None:
+    """The whole of it: two processes, batches over HTTP, files of the smallest size that an operator may choose."""
+    chance = random.Random(1)
+    address = f"sqlite:///{tmp_path}/hubbub.db"
+    oracle, place, store = Oracle(), Place(str(tmp_path / "archive")), Store(address)
+    settings = {"workers": 2, "archive": place.address, "archive_reports": 1000}
+    with serving(tmp_path, address, **settings) as served, sending(oracle, served.url) as senders:
+        for _ in range(6):
+            senders.wait_for(acknowledged=chance.randint(300, 900))
+            served.kill()
+            verify_archive(store, place)
+            senders.wait_for(cut=1)
+            served.start()
+        senders.wait_for(acknowledged=1)
+        senders.finish_and_verify(served)
+        assert served.stop() == 0
+    list(repair(store, place))
+    assert list(find_archive_faults(store, place)) == []
+    assert verify_archive(store, place, oracle).total() == oracle.acknowledged
+    assert len(place.files()) >= 3
+    store.close()
