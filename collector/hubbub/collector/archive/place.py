@@ -138,7 +138,8 @@ class Place:
         try:
             yield
         except OSError as error:
-            fault = error.strerror or str(error) or type(error).__name__
+            # By number where there is one: pyarrow tells the path again.
+            fault = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
             raise ArchiveError(f"{self.path(name)}: {fault}; allowed: a place that can be reached and used") from None
 
 
