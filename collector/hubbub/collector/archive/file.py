@@ -35,10 +35,7 @@ KEY = b"hubbub"
 
 GROUP_REPORTS = 1_000_000
 GROUP_BYTES = 64 << 20
-"""A row group is at most so many reports, and so many bytes: it is what a worker counts at least."""
-
-READ_BYTES, BUFFER_BYTES = 4 << 20, 1 << 20
-"""Read at a time: few enough to stay in the cache of a processor, so that several do not wait for the memory."""
+"""A row group is at most so many reports, and so many bytes: it is what a reader holds in memory at a time."""
 
 
 class FileHead(Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,20 +151,15 @@ def groups_of(place: Place, name: str) -> tuple[FileHead, list[Group]]:
 
 
 def read_groups(place: Place, name: str, indices: list[int] | None = None) -> Iterator[Reports]:
-    """Read the groups with the given numbers, or all, a few reports at a time."""
+    """Read a file a part at a time: those with the given numbers, or all."""
     with _opened(place, name) as (head, file):
-        groups = list(range(file.metadata.num_row_groups)) if indices is None else indices
-        size = max(READ_BYTES // head.width, 1)
-        with _reading(place, name):
-            batches = file.iter_batches(batch_size=size, row_groups=groups, use_threads=False)
-        while True:
+        for index in range(file.metadata.num_row_groups) if indices is None else indices:
             with _reading(place, name):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            bits = batch.column("bits")
-            flat = np.frombuffer(bits.buffers()[1], np.uint8, len(bits) * head.width, bits.offset * head.width)
-            reports = Reports(batch.column("cohort").to_numpy(), flat.reshape(len(bits), head.width))
+                table = file.read_row_group(index, use_threads=False)
+                cohorts, bits = (table.column(each).combine_chunks() for each in ("cohort", "bits"))
+            start = bits.offset * head.width
+            flat = np.frombuffer(bits.buffers()[1], np.uint8, len(bits) * head.width, start)
+            reports = Reports(cohorts.to_numpy(), flat.reshape(len(bits), head.width))
             _check_reports(place.path(name), head, *reports)
             yield reports
 
@@ -185,9 +177,7 @@ def _opened(place: Place, name: str) -> Iterator[tuple[FileHead, Any]]:
     path = place.path(name)
     with place.open(name) as source:
         with _reading(place, name):
-            file = parquet.ParquetFile(
-                source, page_checksum_verification=True, buffer_size=BUFFER_BYTES, pre_buffer=False
-            )
+            file = parquet.ParquetFile(source, page_checksum_verification=True)
             schema, rows = file.schema_arrow, file.metadata.num_rows
         head = _head(path, schema.metadata)
         if not schema.equals(_schema(head.width)):
