@@ -22,6 +22,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import requests
+from scipy.stats import binom
 
 from benchmarks import load, writing
 from benchmarks.servers import HUBBUB, RIVAL, Server, running
@@ -40,7 +41,7 @@ DEVICES = 20_000 if QUICK else 200_000
 ASKED = 20 if QUICK else 100
 """Times that each page is asked for."""
 
-ROUNDS, SECONDS = (2, 2) if QUICK else (6, 2)
+ROUNDS, SECONDS = (2, 2) if QUICK else (12, 3)
 CONCURRENCY = 16
 """Batches at a time, where they come as fast as they are answered."""
 
@@ -263,8 +264,9 @@ def _told(pages: Mapping[str, list[float]], rounds: Sequence[Round], busy: float
             ["batches: viewer", "a second", "p50 ms", "p99 ms", "cores", "at low priority"],
             [_medians(name, case, rounds) for name in LOADS for case in CASES],
         )
-        + "\n\nRatios within each round to the same load while nobody looks: the median, and the range over the "
-        "rounds. Where nobody\nlooks, it is to the round before, and nothing but noise:\n\n"
+        + "\n\nRatios within each round to the same load while nobody looks: the median over the rounds, and an "
+        "interval that holds\nthe true one with 95 % or more (of order statistics). Where nobody looks, it is to the "
+        "round before, and nothing\nbut noise:\n\n"
         + writing.table(["batches: viewer", *QUANTITIES], [each for name in LOADS for each in _ratios(name, rounds)])
         + "\n\nWhat the viewers got, over all rounds:\n\n"
         + writing.table(
@@ -297,7 +299,13 @@ def _ratios(name: str, rounds: Sequence[Round]) -> Iterable[list[str]]:
 def _compared(pairs: Iterable[tuple[Answered, Answered]]) -> list[str]:
     kept = list(pairs)
     found = [[quantity(one) / quantity(other) for one, other in kept] for quantity in QUANTITIES.values()]
-    return [f"{median(ratios):.2f} ({_range(ratios, '.2f')})" for ratios in found]
+    return [f"{median(ratios):.2f} ({_range(_middle(ratios), '.2f')})" for ratios in found]
+
+
+def _middle(numbers: Sequence[float]) -> Sequence[float]:
+    """Leave out the smallest and the largest, as many as leave the true median inside with 95 % or more."""
+    left_out = max(int(binom.ppf(0.025, len(numbers), 0.5)) - 1, 0)
+    return sorted(numbers)[left_out : len(numbers) - left_out]
 
 
 def _looks(name: str, case: str, rounds: Sequence[Round]) -> list[str]:

@@ -25,7 +25,7 @@ from sqlalchemy import Engine
 from werkzeug.test import TestResponse
 
 from collector.apps import TOKEN, collector_of, running
-from hubbub.collector import Estimates, decoding
+from hubbub.collector import Estimates, decoding, messages
 from hubbub.collector.candidates import unpack
 from hubbub.collector.dashboard import background, desk, session, words, workshop
 from hubbub.collector.dashboard.background import OLDER_SECONDS, PAGE_SECONDS
@@ -827,7 +827,7 @@ def test_the_process_that_draws_is_replaced_when_it_dies(visitor: FlaskClient) -
 
 
 def test_a_job_whose_process_is_killed_is_begun_again(visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = workshop._write
+    write = messages.write_message
     killed: list[subprocess.Popen[bytes]] = []
 
     def write_and_kill(pipe: IO[bytes], message: bytes) -> None:
@@ -841,7 +841,7 @@ def test_a_job_whose_process_is_killed_is_begun_again(visitor: FlaskClient, monk
         if first:
             process.kill()
 
-    monkeypatch.setattr(workshop, "_write", write_and_kill)
+    monkeypatch.setattr(workshop, "write_message", write_and_kill)
     monkeypatch.setattr(workshop, "TRIES", 1)
     assert page(visitor, "/metric/crashed?confidence=0.82", 503).has("refused")
     assert len(killed) == 1

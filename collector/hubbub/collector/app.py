@@ -10,15 +10,18 @@ from werkzeug.exceptions import HTTPException
 from hubbub.collector.api import api
 from hubbub.collector.candidates import MAX_CANDIDATES_BYTES
 from hubbub.collector.collector import Collector
-from hubbub.collector.dashboard import Desk, dashboard
+from hubbub.collector.dashboard import ClosedDesk, Desk, dashboard
 from hubbub.collector.front import SECURITY_HEADERS, AsgiFront, WsgiFront
 from hubbub.collector.refusal import CODES, PROBLEM, problem
+from hubbub.collector.relay import Relay
 from hubbub.collector.store import Store
 from hubbub.shared.registry import Registry
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
+
+    from hubbub.collector.relay import Office
 
 _CODE_OF = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "media_type"}
 
@@ -37,25 +40,29 @@ def create_app(*, registry: Registry | str | os.PathLike[str], store: Store | st
         **options,
     )
     collector.start()
-    return _flask(collector)
+    return make_flask(collector, Desk(collector))
 
 
-def create_asgi(collector: Collector, threads: int) -> Callable[..., Any]:
-    """Make the collector as an ASGI application; Flask's part of it runs in some threads."""
+def create_asgi(collector: Collector, threads: int, office: Office | None = None) -> Callable[..., Any]:
+    """Make the collector as an ASGI application; Flask's part of it runs in some threads.
+
+    Where there is an office, it makes the pages.
+    """
     from a2wsgi import WSGIMiddleware  # noqa: PLC0415  (only a server needs it)
 
-    flask = _flask(collector)
+    flask = make_flask(collector, Desk(collector) if office is None else ClosedDesk())
     inner: Any = WSGIMiddleware(_terminated(flask.wsgi_app), workers=threads)
-    return AsgiFront(collector, inner)
+    return AsgiFront(collector, inner if office is None else Relay(office, inner))
 
 
-def _flask(collector: Collector) -> Flask:
+def make_flask(collector: Collector, desk: Desk | ClosedDesk) -> Flask:
+    """Make the API and the dashboard of a collector; what the pages show comes from a desk."""
     app = Flask("hubbub.collector", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_CANDIDATES_BYTES
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.extensions["hubbub"] = collector
     app.url_map.merge_slashes = False  # a redirect would go to whatever host the request named
-    app.extensions["hubbub_dashboard"] = Desk(collector)
+    app.extensions["hubbub_dashboard"] = desk
     app.register_blueprint(api)
     app.register_blueprint(dashboard)
     app.register_error_handler(HTTPException, _refuse)

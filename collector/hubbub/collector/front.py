@@ -200,9 +200,9 @@ class AsgiFront(Front):
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http" and scope["path"] == PATH:
-            await _answer(send, *await self._serve(scope, receive))
+            await send_answer(send, *await self._serve(scope, receive))
         elif scope["type"] == "http" and not scope["query_string"].isascii():
-            await _answer(send, *self.refuse_query())
+            await send_answer(send, *self.refuse_query())
         else:
             await self._inner(scope, _whole(receive), send)
 
@@ -288,7 +288,8 @@ class AsgiFront(Front):
         await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
+async def send_answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """Send an answer, if somebody is there to read it."""
     with contextlib.suppress(OSError):  # nobody is there to read it
         await send({"type": "http.response.start", "status": status, "headers": _asgi_lines(headers, body)})
         await send({"type": "http.response.body", "body": body})

@@ -23,10 +23,12 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 
+from hubbub.collector import relay
 from hubbub.collector.app import create_asgi
 from hubbub.collector.collector import Collector
 from hubbub.collector.errors import SettingsError, StoreUnavailableError
 from hubbub.collector.monitoring import SHARED_FOLDER
+from hubbub.collector.office import Opening
 from hubbub.collector.store import Store
 
 if TYPE_CHECKING:
@@ -131,12 +133,18 @@ def _load(settings: Settings) -> Callable[..., Any]:
     collector = Collector(settings.metrics, Store(settings.store), **options)
     collector.start()
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    office = _office(settings, collector) if relay.IS_POSSIBLE else None
     asyncio.get_event_loop().call_soon(_end_decoding_at_stop, collector)
-    application = create_asgi(collector, settings.threads)
+    application = create_asgi(collector, settings.threads, office)
     # What is there now stays for ever. To look through it for rubbish takes tens of milliseconds, all requests waiting.
     gc.collect()
     gc.freeze()
     return application
+
+
+def _office(settings: Settings, collector: Collector) -> relay.Office:
+    address = collector.store.engine.url.render_as_string(hide_password=False)
+    return relay.Office(Opening(collector.registry.text, address, settings.admin_token, settings.threads, _LOGGING))
 
 
 def _end_decoding_at_stop(collector: Collector) -> None:

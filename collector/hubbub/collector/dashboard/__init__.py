@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from hubbub.collector.dashboard import entrance, views  # noqa: F401  (they register themselves)
 from hubbub.collector.dashboard.blueprint import dashboard
-from hubbub.collector.dashboard.desk import Desk
+from hubbub.collector.dashboard.desk import ClosedDesk, Desk
 
-__all__ = ["Desk", "dashboard"]
+__all__ = ["ClosedDesk", "Desk", "dashboard"]

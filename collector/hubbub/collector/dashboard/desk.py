@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
 from hubbub.collector.dashboard.background import Background, Kept
 from hubbub.collector.dashboard.guard import StillDecodingError
 from hubbub.collector.dashboard.orders import Drawing, History, Look, Place
-from hubbub.collector.dashboard.workshop import WORKSHOP
+from hubbub.collector.dashboard.workshop import WORKSHOP, Workshop
 from hubbub.collector.decode import Estimates
 from hubbub.collector.decoding import Question, no_candidates
 from hubbub.collector.refusal import Refused
@@ -87,7 +87,8 @@ class Shown:
 class Desk:
     """Has made what the pages of one collector show, and keeps it for a while."""
 
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, collector: Collector, workshop: Workshop = WORKSHOP) -> None:
+        self._workshop = workshop
         self._decoder = collector.decoder
         address = collector.store.engine.url.render_as_string(hide_password=False)
         self._place = Place(collector.registry.text, address)
@@ -99,7 +100,7 @@ class Desk:
 
     def glance(self) -> dict[str, Glimpse]:
         """Tell what there is of every metric; the alarms of strings are those of when they were decoded last."""
-        found, _ = self._glances.have("all", lambda *_: WORKSHOP.glance(self._place), FRESH_SECONDS)
+        found, _ = self._glances.have("all", lambda *_: self._workshop.glance(self._place), FRESH_SECONDS)
         return {
             name: msgspec.structs.replace(each, alarms=self._alarms.get(name)) if each.alarms is None else each
             for name, each in found.items()
@@ -131,7 +132,7 @@ class Desk:
         if drawn is None:
             assert shown.estimates is not None  # noqa: S101  (it has been looked at)
             estimates = shown.history or () if history else (shown.estimates,)
-            drawn = WORKSHOP.draw(Drawing(estimates, history, shown.values, shown.candidates, form, dark))
+            drawn = self._workshop.draw(Drawing(estimates, history, shown.values, shown.candidates, form, dark))
             self._charts.put(key, drawn)
         return drawn
 
@@ -152,7 +153,7 @@ class Desk:
             settled = whole.listed if whole.estimates is not None and age < FRESH_STRINGS_SECONDS else None
             look = msgspec.structs.replace(look, known=whole.version, settled=settled)
         begun = datetime.now(UTC)
-        looked = WORKSHOP.look(look)
+        looked = self._workshop.look(look)
         if whole is not None and looked.version == whole.version:
             return replace(whole, counted=looked.counted, made=begun)
         if whole is not None and looked.listed is not None and looked.listed == look.settled:
@@ -190,10 +191,22 @@ class Desk:
             return ()
         order = History(self._place, asked.metric.name, counted, values, asked.confidence, asked.control)
         try:
-            return WORKSHOP.history(order)
+            return self._workshop.history(order)
         except Refused as refused:
             logger.warning("%s", refused)  # what there is without it is worth showing
             return ()
+
+
+class ClosedDesk:
+    """What a process has that makes no pages: who comes to it is told to wait, until the one that does is there."""
+
+    def forget(self, name: str) -> None:
+        """Forget nothing: there is nothing."""
+
+    def _wait(self, *_: object, **__: object) -> NoReturn:
+        raise StillDecodingError
+
+    glance = answer = estimates = chart = _wait
 
 
 def _most_common(estimates: Estimates) -> tuple[str, ...]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import signal
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,6 +25,7 @@ from hubbub.collector.dashboard.orders import Done, Glance, Glimpse, Looked, Ord
 from hubbub.collector.decode import Estimates
 from hubbub.collector.decode.process import NICENESS
 from hubbub.collector.errors import StoreUnavailableError
+from hubbub.collector.messages import read_message, write_message
 from hubbub.collector.refusal import Refused
 from hubbub.shared.errors import HubbubError
 
@@ -46,7 +48,6 @@ from hubbub.collector.dashboard.workshop import main
 main()
 """
 _COMMAND = (sys.executable, "-P", "-c", _PROGRAM)
-_SIZE = 8
 
 
 class Workshop:
@@ -131,8 +132,21 @@ class Workshop:
         watchdog.daemon = True
         watchdog.start()
         try:
-            _write(process.stdin, message)
-            return _read(process.stdout)
+            write_message(process.stdin, message)
+            return read_message(process.stdout)
+        finally:
+            watchdog.cancel()
+
+
+class OwnWorkshop(Workshop):
+    """Does the jobs in this very process, which has low priority itself, and may be replaced as well."""
+
+    def _do(self, message: bytes) -> Done:
+        watchdog = threading.Timer(JOB_SECONDS, os._exit, [1])
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            return _work(message)
         finally:
             watchdog.cancel()
 
@@ -148,11 +162,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # of a terminal: it is for the one that serves, and we end with it
     while True:
         try:
-            message = _read(sys.stdin.buffer)
+            message = read_message(sys.stdin.buffer)
         except EOFError:
             return
         try:
-            _write(sys.stdout.buffer, msgspec.msgpack.encode(_work(message)))
+            write_message(sys.stdout.buffer, msgspec.msgpack.encode(_work(message)))
         except BrokenPipeError:  # nobody waits any more
             return
 
@@ -166,17 +180,3 @@ def _work(message: bytes) -> Done:
         return Done(fault=str(error), store_is_down=True)
     except HubbubError as error:
         return Done(fault=str(error))
-
-
-def _write(pipe: IO[bytes], message: bytes) -> None:
-    pipe.write(len(message).to_bytes(_SIZE))
-    pipe.write(message)
-    pipe.flush()
-
-
-def _read(pipe: IO[bytes]) -> bytes:
-    head = pipe.read(_SIZE)
-    message = pipe.read(int.from_bytes(head)) if len(head) == _SIZE else b""
-    if not message:
-        raise EOFError
-    return message
