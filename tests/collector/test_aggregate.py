@@ -19,6 +19,7 @@ import pytest
 from collector.archives import DAYS, REGISTRY, counted, die_at_the_end, draw, fill, joined, put
 from hubbub.collector.archive import aggregate as counting
 from hubbub.collector.archive import choice as choosing
+from hubbub.collector.archive import file as filing
 from hubbub.collector.archive import repeats
 from hubbub.collector.archive.choice import Choice
 from hubbub.collector.archive.file import Reports
@@ -73,6 +74,7 @@ def test_in_memory_and_by_processes_and_in_pieces_it_is_the_same(
     right = expected(reports)
     monkeypatch.setattr(counting, "POINT_REPORTS", 120)
     monkeypatch.setattr(counting, "LOOKED_AT", 2)
+    monkeypatch.setattr(counting, "LOOKED_AT_HERE", 0)
     monkeypatch.setattr(counting, "WORTHWHILE_BYTES", 1)
     for arguments in ([tmp_path / "a", "--workers", 2], [f"memory://{tmp_path.name}", "--workers", 2]):
         told = run(*arguments, "--json")
@@ -81,6 +83,22 @@ def test_in_memory_and_by_processes_and_in_pieces_it_is_the_same(
         assert Tally.parse(json.dumps(document["tally"]), METRIC) == right
         assert document["periods"] == [{"period": str(day), "reports": 607} for day in DAYS]
         assert (document["files"], document["reports"], document["diagnostics"]) == (6, 3 * 607, [])
+
+
+def test_reports_in_no_order_are_counted_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file of ours is like that, but it would be a valid one."""
+    reports = draw(METRIC, 3000, np.random.default_rng(4))
+    monkeypatch.setattr(filing, "sort_reports", Reports)
+    put(tmp_path, METRIC, DAYS[0], reports)
+    place = Place(str(tmp_path))
+    [listed] = place.files()
+    [(_, runs)] = filing.read_runs(place, listed.name)
+    assert runs is None
+    head = filing.read_head(place, listed.name)
+    found = counting.count(place, [counting.Piece(listed.name, head, [0])], False)[DAYS[0]]
+    n, counts = counted(METRIC, reports)
+    np.testing.assert_array_equal(found.n, n)
+    np.testing.assert_array_equal(found.counts, counts)
 
 
 def test_work_is_cut_into_points_of_one_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +110,7 @@ def test_work_is_cut_into_points_of_one_size(tmp_path: Path, monkeypatch: pytest
     sizes = [sum(min(50, head.reports - 50 * each) for _, head, some in point for each in some) for point in points]
     assert sum(sizes) == 3 * 607
     assert max(sizes) <= 200
+    assert max(sizes[-3:]) <= 100  # the last ones are shared out evenly
     assert len(points) <= 3 * 607 / 150 + 1
     assert any(len(point) > 1 for point in points)
 

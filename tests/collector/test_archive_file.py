@@ -146,6 +146,7 @@ NEARLY: dict[str, tuple[Callable[[], pa.Table], str]] = {
     "too-narrow": (lambda: table(HEAD, [1, 2], [b"\1" * 15] * 2, fields=NARROW), "has other columns; .*16 bytes"),
     "one-more": (lambda: table(HEAD, [1, 2, 3], [*TWO, TWO[0]]), "has 3 reports; allowed: 2, as announced"),
     "a-cohort-too-high": (lambda: table(HEAD, [1, 64], TWO), "has a report of cohort 64; allowed: 0 to 63"),
+    "too-high-and-in-no-order": (lambda: table(HEAD, [64, 1], TWO), "has a report of cohort 64; allowed: 0 to 63"),
     "padding": (
         lambda: table(FileHead.of(ODD, DAYS[0], 1), [0], [b"\x10"]),
         "has a report with bits past the last one; allowed: 4 bits",

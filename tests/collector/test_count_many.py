@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hubbub.collector.count import ENGINES, Engine, choice, columns, compiled, count_bits, plain, slabs
+from hubbub.collector.count import (
+    ENGINES,
+    Engine,
+    Runs,
+    blocks,
+    choice,
+    compiled,
+    count_bits,
+    count_runs,
+    find_runs,
+    plain,
+    runs,
+    scratch,
+    slabs,
+    stack,
+)
 from hubbub.shared import ParameterError
 
 Cohorts = NDArray[np.integer] | None
@@ -48,9 +64,14 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, number in [
         (choice, "FEW_BYTES", 64),
         (choice, "PART_BYTES", 1 << 12),
+        (choice, "PART_RUN", 64),
         (choice, "LONG_BYTES", 1 << 13),
         (slabs, "SLAB_BYTES", 1 << 10),
-        (columns, "BLOCK_BYTES", 1 << 14),
+        (blocks, "BLOCK_BYTES", 1 << 12),
+        (blocks, "ADDED_BYTES", 1 << 9),
+        (blocks, "STACK_BYTES", 1 << 14),
+        (blocks, "NEAR_BYTES", 1 << 12),
+        (stack, "UNPACKED", 1 << 11),
         (plain, "AT_ONCE", 1 << 12),
         (choice, "SHORT_BYTES", 64),
     ]:
@@ -137,6 +158,93 @@ def test_cohorts_that_are_none_are_refused(number: int) -> None:
             count_bits(packed, 16, wrong)
     with pytest.raises(ParameterError, match="packed: has shape"):
         count_bits(np.zeros((number, 0), np.uint8), 0)
+
+
+KINDS = (np.uint8, np.int8, np.uint16, np.int64, np.uint32, np.uint64)
+
+
+def as_list(found: Runs | None) -> list[tuple[int, ...]] | None:
+    return None if found is None else list(zip(*(each.tolist() for each in found), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("long_run", [1, 1 << 30])  # all are searched for, or neighbours are compared
+def test_runs_are_found_wherever_they_end(
+    kind: type[np.integer], long_run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "LONG_RUN", long_run)
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        sizes = random.integers(0, 9, 12) * random.integers(0, 2, 12)
+        first = int(random.integers(0, 100))
+        cohorts = np.repeat(np.arange(first, first + 12), sizes).astype(kind)
+        ends = sizes.cumsum()
+        right = [(first + at, end - size, end) for at, (size, end) in enumerate(zip(sizes, ends, strict=True)) if size]
+        found = find_runs(cohorts)
+        assert as_list(found) == right
+        assert found is not None
+        assert found.groups == (right[-1][0] + 1 if right else 0)
+        assert found.by_cohort().tolist() == np.bincount(cohorts.astype(np.int64)).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("long_run", [1, 64, 1 << 30])
+def test_one_cohort_out_of_place_is_no_order(
+    kind: type[np.integer], long_run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it is: a search that takes the order for granted would pass over most places."""
+    monkeypatch.setattr(runs, "LONG_RUN", long_run)
+    in_order = np.repeat([2, 3, 3, 7], 75).astype(kind)
+    assert as_list(find_runs(in_order)) == [(2, 0, 75), (3, 75, 225), (7, 225, 300)]
+    for place in range(300):
+        for other in (0, 2, 3, 5, 7, 9):
+            cohorts = in_order.copy()
+            cohorts[place] = other
+            really = bool((np.diff(cohorts.astype(np.int64)) >= 0).all())
+            assert (find_runs(cohorts) is not None) == really, (place, other)
+    assert find_runs(np.array([-1] * 100)) is None
+    assert find_runs(np.tile(in_order, 4)) is None  # many equal runs
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_cohorts_of_every_kind_of_number_are_counted(engine: Engine, kind: type[np.integer]) -> None:
+    packed = reports(20, 5000)
+    for cohorts in (np.arange(5000) // 250, np.arange(5000) // 50 % 20, np.array([19] + [0] * 4999)):
+        counted = count_bits(packed, 20, cohorts.astype(kind), engine=engine)
+        np.testing.assert_array_equal(counted, by_looking(packed, 20, cohorts))
+        found = find_runs(cohorts.astype(kind))
+        if found is not None:
+            np.testing.assert_array_equal(count_runs(packed, 20, found, engine=engine), counted)
+
+
+def test_memory_that_is_used_again_changes_nothing() -> None:
+    """Reports of other widths and numbers, one after the other, in two threads at once."""
+    cases = [(bits, number) for bits in (128, 7, 300) for number in (30_000, 2_000, 9_000)]
+
+    def count_all(turn: int) -> None:
+        for bits, number in cases[turn:] + cases[:turn]:
+            packed, cohorts = reports(bits, number, turn), cohorts_like("sorted", number, turn)
+            for _ in range(3):
+                np.testing.assert_array_equal(count_bits(packed, bits, cohorts), by_looking(packed, bits, cohorts))
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(count_all, turn) for turn in range(4)]:
+            done.result()
+
+
+def test_memory_is_kept_for_each_thread_and_use_but_not_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = scratch.scratch("a", 1000)
+    assert len(kept) == 1000
+    assert np.shares_memory(kept, scratch.scratch("a", 10))
+    assert not np.shares_memory(kept, scratch.scratch("b", 10))
+    with ThreadPoolExecutor(1) as other:
+        assert not np.shares_memory(kept, other.submit(scratch.scratch, "a", 10).result())
+    monkeypatch.setattr(scratch, "KEPT_BYTES", 2000)
+    large = scratch.scratch("a", 3000)
+    assert len(large) == 3000
+    assert not np.shares_memory(large, scratch.scratch("a", 3000))
+    assert np.shares_memory(kept, scratch.scratch("a", 1000))
 
 
 def test_an_engine_that_is_not_there_is_refused() -> None:

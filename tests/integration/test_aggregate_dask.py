@@ -9,6 +9,7 @@ import pytest
 
 from clusters import cluster
 from collector.archives import DAYS, REGISTRY, counted, fill, joined, kill_once
+from hubbub.collector import work
 from hubbub.collector.archive import aggregate as counting
 from hubbub.collector.tally import Tally
 from shared.registries import EXAMPLE
@@ -21,6 +22,7 @@ METRIC = REGISTRY["homepage"]
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(counting, "POINT_REPORTS", 100)  # some forty points
     monkeypatch.setattr(counting, "LOOKED_AT", 2)
+    monkeypatch.setattr(counting, "LOOKED_AT_HERE", 0)
     return run_here("aggregate", capsys, monkeypatch)
 
 
@@ -80,6 +82,21 @@ def test_a_cluster_with_another_version_is_refused(tmp_path: Path, run: Run, rig
     with cluster(1, tmp_path / "other") as dask:
         told = run(tmp_path / "a", "--engine", "dask", "--scheduler", dask.address, "--out", tmp_path / "tally.json")
     assert told.code == 1
+    assert f"has another hubbub: version 99.1; allowed: {version('hubbub')} on all of them" in told.err
+    assert not (tmp_path / "tally.json").exists()
+
+
+def test_a_worker_of_another_version_that_joins_late_is_refused(
+    tmp_path: Path, run: Run, right: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was not there when the others were asked: what it is given to do asks again."""
+    monkeypatch.setattr(work, "_check_versions", lambda *_: None)
+    other = tmp_path / "other" / "hubbub-99.1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: hubbub\nVersion: 99.1\n")
+    with cluster(1, tmp_path / "other") as dask:
+        told = run(tmp_path / "a", "--engine", "dask", "--scheduler", dask.address, "--out", tmp_path / "tally.json")
+    assert (told.code, told.err.count("\n")) == (1, 1), told.err
     assert f"has another hubbub: version 99.1; allowed: {version('hubbub')} on all of them" in told.err
     assert not (tmp_path / "tally.json").exists()
 

@@ -10,6 +10,7 @@ from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -81,6 +82,22 @@ def own_cluster(number: int) -> Iterator[str]:
         yield cluster.scheduler_address
 
 
+@cache
+def own_version() -> str:
+    """Tell which hubbub this process has."""
+    return importlib.metadata.version("hubbub")
+
+
+def do_as(function: Callable[..., Answer], version: str, *row: Any) -> Answer:
+    """Do it with this very version of hubbub: a worker may have joined after all others were asked for theirs."""
+    if own_version() != version:
+        raise ClusterError(
+            f"worker {socket.gethostname()}: has another hubbub: version {own_version()}; allowed: {version} on all of "
+            "them; nothing was written"
+        )
+    return function(*row)
+
+
 def _in_processes(pool: ProcessPoolExecutor) -> Callable[..., Iterator[Any]]:
     def submit(*columns: Any) -> Iterator[Any]:
         try:
@@ -114,11 +131,16 @@ def _dask(scheduler: str, opened: ExitStack) -> Callable[..., Iterator[Any]]:
         ) from None
     _check_versions(scheduler, client)
 
-    def submit(*columns: Any) -> Iterator[Any]:
+    def submit(function: Callable[..., Any], *columns: Any) -> Iterator[Any]:
         try:
-            futures = deque(client.map(*columns, pure=False))
+            asked = [function] * len(columns[0]), [own_version()] * len(columns[0])
+            futures = deque(client.map(do_as, *asked, *columns, pure=False))
             while futures:
-                yield futures.popleft().result()  # and the cluster need not keep it any longer
+                # All that is there is fetched at once, and then the cluster need not keep it any longer.
+                done = [futures.popleft()]
+                while futures and futures[0].done():
+                    done.append(futures.popleft())
+                yield from client.gather(done)
         except (OSError, distributed.client.FutureCancelledError, distributed.KilledWorker) as error:
             raise ClusterError(
                 f"scheduler {scheduler}: was lost, or its workers were ({type(error).__name__}); "
@@ -146,7 +168,7 @@ def _distributed() -> Any:
 
 def _check_versions(scheduler: str, client: Any) -> None:
     """Ask every worker which hubbub it has: another might count otherwise, and nobody would see it."""
-    own = importlib.metadata.version("hubbub")
+    own = own_version()
     try:
         told = client.run(importlib.metadata.version, "hubbub", on_error="return")
     except OSError as error:

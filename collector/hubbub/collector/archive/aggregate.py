@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from hubbub.collector.archive.file import groups_of, read_groups
-from hubbub.collector.count import count_bits
+from hubbub.collector.archive.file import groups_of, read_runs
+from hubbub.collector.count import count_bits, count_runs
 from hubbub.collector.errors import ArchiveError
 from hubbub.collector.progress import showing
 from hubbub.collector.tally import Tally
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 Key = TypeVar("Key")
 
 POINT_REPORTS = 2_000_000
-"""About how many reports a worker counts at a time: a twentieth of a second, many times what Dask spends on a task."""
+"""About how many reports a worker counts at a time: a twentieth of a second, many times what Dask spends on a task.
+The last points have half of it, so that no worker is left alone with a whole one at the end."""
+
+LOOKED_AT_HERE = 1000
+"""Up to so many files of this machine, this process reads the heads itself: asking workers would take longer."""
 
 LOOKED_AT = 8
 """Of how many files a worker reads the heads at a time."""
@@ -140,10 +144,13 @@ def count(place: Place, pieces: Sequence[Piece], ones: bool) -> dict[date, Count
     found: dict[date, Counted] = {}
     for name, head, numbers in pieces:
         counted = found.setdefault(head.period, _nothing(head, ones))
-        for cohorts, packed in read_groups(place, name, numbers):
-            here = count_bits(packed, head.bits, cohorts)
+        for (cohorts, packed), runs in read_runs(place, name, numbers):
+            if runs is None:
+                here, n = count_bits(packed, head.bits, cohorts), np.bincount(cohorts)
+            else:
+                here, n = count_runs(packed, head.bits, runs), runs.by_cohort()
             counted.counts[: len(here)] += here
-            counted.n[: len(here)] += np.bincount(cohorts)
+            counted.n[: len(n)] += n
             if ones:
                 counted.ones[:] += count_ones(packed, head.bits)
     return found
@@ -170,7 +177,8 @@ def _add(totals: dict[Key, NDArray[np.int64]], key: Key, more: NDArray[np.int64]
 def _chosen(place: Place, choice: Choice, workers: Workers, files: Sequence[Listed]) -> list[File]:
     names = [file.name for file in files]
     slices = [names[start : start + LOOKED_AT] for start in range(0, len(names), LOOKED_AT)]
-    looked = [file for some in workers.map(look_at, [place] * len(slices), slices) for file in some]
+    ask = map if place.local and len(names) <= LOOKED_AT_HERE else workers.map
+    looked = [file for some in ask(look_at, [place] * len(slices), slices) for file in some]
     chosen = [file for file in looked if choice.holds(file.head)]
     if not chosen:
         raise ArchiveError(f"archive {place.path('')}: holds no reports of {choice}; allowed: an archive with some")
@@ -204,11 +212,13 @@ def _check_alike(place: Place, files: Sequence[File]) -> None:
 def _points(files: Sequence[File]) -> Iterator[list[Piece]]:
     """Cut the files into points of work: small files together, big ones by their row groups."""
     point: list[Piece] = []
-    reports = 0
+    reports, left = 0, sum(file.head.reports for file in files)
     for name, head, groups in files:
         for group in groups:
-            if point and reports + group.reports > POINT_REPORTS:
+            most = POINT_REPORTS if left > 2 * POINT_REPORTS else POINT_REPORTS // 2
+            if point and reports + group.reports > most:
                 yield point
+                left -= reports
                 point, reports = [], 0
             if point and point[-1].name == name:
                 point[-1].numbers.append(group.number)

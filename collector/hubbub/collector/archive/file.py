@@ -18,6 +18,7 @@ from msgspec import Meta, Struct
 
 from hubbub.collector.archive.libraries import library
 from hubbub.collector.archive.place import ENDING
+from hubbub.collector.count import find_runs
 from hubbub.collector.errors import ArchiveError
 from hubbub.shared.wire import MAX_BITS, MAX_COHORTS, MAX_NAME, MAX_VERSION
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hubbub.collector.archive.place import Place
+    from hubbub.collector.count import Runs
     from hubbub.shared.metric import Metric
 
 FORMAT: Literal[1] = 1
@@ -152,6 +154,11 @@ def groups_of(place: Place, name: str) -> tuple[FileHead, list[Group]]:
 
 def read_groups(place: Place, name: str, indices: list[int] | None = None) -> Iterator[Reports]:
     """Read a file a part at a time: those with the given numbers, or all."""
+    return (reports for reports, _ in read_runs(place, name, indices))
+
+
+def read_runs(place: Place, name: str, indices: list[int] | None = None) -> Iterator[tuple[Reports, Runs | None]]:
+    """Read a file a part at a time, each with its runs, which were found when it was checked; none if not in order."""
     with _opened(place, name) as (head, file):
         for index in range(file.metadata.num_row_groups) if indices is None else indices:
             with _reading(place, name):
@@ -160,8 +167,7 @@ def read_groups(place: Place, name: str, indices: list[int] | None = None) -> It
             start = bits.offset * head.width
             flat = np.frombuffer(bits.buffers()[1], np.uint8, len(bits) * head.width, start)
             reports = Reports(cohorts.to_numpy(), flat.reshape(len(bits), head.width))
-            _check_reports(place.path(name), head, *reports)
-            yield reports
+            yield reports, _check_reports(place.path(name), head, *reports)
 
 
 def read_reports(place: Place, name: str) -> Reports:
@@ -215,15 +221,21 @@ def _schema(width: int) -> Any:
     return arrow.schema([arrow.field(name, kind, nullable=False) for name, kind in columns])
 
 
-def _check_reports(path: str, head: FileHead, cohorts: NDArray[np.integer], packed: NDArray[np.uint8]) -> None:
+def _check_reports(path: str, head: FileHead, cohorts: NDArray[np.integer], packed: NDArray[np.uint8]) -> Runs | None:
     if packed.shape != (len(cohorts), head.width):
         allowed = f"{head.width} bytes for each of {len(cohorts)} cohorts"
         raise _refused(path, f"has bits of shape {packed.shape}", allowed)
-    if len(cohorts) and not 0 <= int(cohorts.min()) <= int(cohorts.max()) < head.cohorts:
-        raise _refused(path, f"has a report of cohort {int(cohorts.max())}", f"0 to {head.cohorts - 1}")
+    runs = find_runs(cohorts)
+    if runs is None:
+        lowest, highest = int(cohorts.min()), int(cohorts.max())
+    else:
+        lowest, highest = 0, runs.groups - 1  # none is below 0, and no other look is needed
+    if lowest < 0 or highest >= head.cohorts:
+        raise _refused(path, f"has a report of cohort {highest}", f"0 to {head.cohorts - 1}")
     spare = head.width * 8 - head.bits
     if spare and (packed[:, -1] >> (8 - spare)).any():
         raise _refused(path, "has a report with bits past the last one", f"{head.bits} bits, and zeros after them")
+    return runs
 
 
 def _refused(path: str, fault: str, allowed: str) -> ArchiveError:

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from hubbub.collector.count.choice import FEW_BYTES, count_reports
+from hubbub.collector.count import choice
 from hubbub.collector.count.plain import count_plain
-from hubbub.collector.count.runs import are_sorted
+from hubbub.collector.count.runs import Runs, find_runs
 from hubbub.shared.errors import ParameterError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from numpy.typing import NDArray
 
-__all__ = ["ENGINES", "Engine", "count_bits"]
+__all__ = ["ENGINES", "Engine", "Runs", "count_bits", "count_runs", "find_runs"]
 
 Engine = Literal["numpy", "numba"]
 ENGINES: tuple[Engine, ...] = ("numpy", "numba")
@@ -45,31 +47,43 @@ def count_bits(
         )
     if engine not in ENGINES:
         raise ParameterError(f'engine: "{engine}" is not known; allowed: {", ".join(ENGINES)}')
-    if cohorts is None and engine == "numpy" and packed.nbytes <= FEW_BYTES:
+    if cohorts is None and engine == "numpy" and packed.nbytes <= choice.FEW_BYTES:
         return count_plain(packed, bits)
-    groups, in_order = (1, True) if cohorts is None else _look(cohorts, len(packed))
+    if cohorts is None:
+        total: NDArray[np.int64] = count_runs(packed, bits, Runs.one(len(packed)), engine=engine)[0]
+        return total
+    groups, runs = _look(cohorts, len(packed))
+    if runs is not None:
+        return count_runs(packed, bits, runs, engine=engine)
     counts = np.zeros((groups, bits), np.int64)
-    if engine == "numba":
-        from hubbub.collector.count.compiled import count_compiled  # noqa: PLC0415  only when it is asked for
+    _engine(engine).count_mixed(counts, packed, cohorts)
+    return counts
 
-        count = count_compiled
-    else:
-        count = count_reports
+
+def count_runs(packed: NDArray[np.uint8], bits: int, runs: Runs, *, engine: Engine = "numpy") -> NDArray[np.int64]:
+    """Count as `count_bits` does, where the runs of the cohorts are known already."""
+    counts = np.zeros((runs.groups, bits), np.int64)
     if len(packed):
-        count(counts, packed, cohorts, in_order=in_order)
-    return counts[0] if cohorts is None else counts
+        _engine(engine).count_sorted(counts, packed, runs)
+    return counts
 
 
-def _look(cohorts: NDArray[np.integer], reports: int) -> tuple[int, bool]:
-    """Give the number of rows of the result, and whether the cohorts are known to be in order."""
-    if cohorts.shape == (reports,) and not reports:
-        return 0, True
-    if cohorts.shape == (reports,) and cohorts.dtype.kind in "iu":
-        # Of cohorts in order, as an archive has them, the first and the last are enough: reading all takes time.
-        in_order = reports >= MANY and are_sorted(cohorts)
-        lowest, highest = (cohorts[0], cohorts[-1]) if in_order else (cohorts.min(), cohorts.max())
-        if lowest >= 0:
-            return int(highest) + 1, in_order
+def _engine(name: Engine) -> ModuleType:
+    if name == "numpy":
+        return choice
+    from hubbub.collector.count import compiled  # noqa: PLC0415  only when it is asked for
+
+    return compiled
+
+
+def _look(cohorts: NDArray[np.integer], reports: int) -> tuple[int, Runs | None]:
+    """Give the number of rows of the result, and the runs, if the cohorts are known to be in order."""
+    if cohorts.shape == (reports,) and (cohorts.dtype.kind in "iu" or not reports):
+        runs = find_runs(cohorts) if reports >= MANY or not reports else None
+        if runs is not None:
+            return runs.groups, runs
+        if cohorts.min() >= 0:
+            return int(cohorts.max()) + 1, None
     raise ParameterError(
         f"cohorts: has shape {cohorts.shape} of {cohorts.dtype}; allowed: a whole number from 0 for each of {reports}"
     )

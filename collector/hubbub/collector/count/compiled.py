@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.collector.count.runs import sort_by_cohort, starts_of_runs
+from hubbub.collector.count.runs import Runs, sort_by_cohort
 from hubbub.shared.errors import ParameterError
 
 try:
@@ -25,40 +25,37 @@ if TYPE_CHECKING:
 SLAB_BYTES = 64
 """The least that a slab has; it also has whole words and whole reports."""
 
-LONG_RUNS = 256
-"""Reports of a run, on average, from which on sorted runs are added one by one, each with a call from Python."""
-
 MOST_BYTES = 256 << 20
 """What waits and the digits of all cohorts may take; where that is not enough, reports are sorted instead."""
 
 
-def count_compiled(
-    counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer] | None, *, in_order: bool
-) -> None:
-    """Count reports, at least one, by cohort; without cohorts, into the first row. All counts are 0 before."""
-    packed = np.ascontiguousarray(packed)
-    if cohorts is None:
-        _add_runs(counts, packed, np.zeros(1, np.intp), np.zeros(1, np.intp))
-    elif in_order and len(packed) >= LONG_RUNS * len(counts):
-        starts = starts_of_runs(cohorts)
-        _add_runs(counts, packed, cohorts[starts], starts)
-    elif len(counts) * (kernels.SLABS + _levels(packed)) * _slab(packed) <= MOST_BYTES:
-        _add_mixed(counts, packed, cohorts)
+def count_sorted(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) -> None:
+    """Count reports that lie in runs. All counts are 0 before."""
+    _add_runs(counts, np.ascontiguousarray(packed), runs)
+
+
+def count_mixed(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
+    """Count reports of cohorts in any order, at least one. All counts are 0 before."""
+    if len(counts) * (kernels.SLABS + _levels(packed)) * _slab(packed) <= MOST_BYTES:
+        _add_mixed(counts, np.ascontiguousarray(packed), cohorts)
     else:
         order, theirs = sort_by_cohort(cohorts, len(counts))
-        starts = starts_of_runs(theirs)
-        _add_runs(counts, packed[order], theirs[starts], starts)
+        _add_runs(counts, packed[order], Runs.of_sorted(theirs))
 
 
-def _add_runs(
-    counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer], starts: NDArray[np.intp]
-) -> None:
+def _add_runs(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) -> None:
     width, slab, flat = packed.shape[1], _slab(packed), packed.reshape(-1)
     digits = np.zeros((_levels(packed), slab // 8), np.uint64)
     rest = np.empty(kernels.SLABS * slab, np.uint8)
+    if width % 8 == 0:  # all in one call: to make one for each run would take a tenth of the time
+        places = [np.ascontiguousarray(each, np.int64) for each in runs]
+        starts, stops = (each * (width // 8) for each in places[1:])
+        kernels.runs_adder()(
+            counts, flat.view(np.uint64), places[0], starts, stops, width, rest.view(np.uint64), digits
+        )
+        return
     add = kernels.run_adder()
-    stops = [*starts[1:].tolist(), len(packed)]
-    for cohort, start, stop in zip(cohorts.tolist(), starts.tolist(), stops, strict=True):
+    for cohort, start, stop in zip(*(each.tolist() for each in runs), strict=True):
         run = flat[start * width : stop * width]
         whole = len(run) // len(rest) * len(rest)
         left = len(run) - whole

@@ -45,6 +45,17 @@ def run_adder() -> Callable[..., None]:
 
 
 @cache
+def runs_adder() -> Callable[..., None]:
+    """Compile what adds one run after the other, of reports that have whole words."""
+    places = types.Array(types.int64, 1, "C")
+    signature = types.void(
+        types.int64[:, ::1], _ANY_WORDS, places, places, places, types.int64, types.uint64[::1], types.uint64[:, ::1]
+    )
+    compiled: Callable[..., None] = numba.njit(signature)(_add_runs)
+    return compiled
+
+
+@cache
 def mixed_adder() -> Callable[..., None]:
     """Compile what adds reports of mixed cohorts."""
     cohorts = types.Array(types.uint32, 1, "C", readonly=True, aligned=True)
@@ -167,6 +178,31 @@ def _add_run(
     _add_sixteen(digits, carry, rest)
     _carry_on(digits, carry)
     _bring_in(counts, digits, width)
+
+
+def _add_runs(
+    counts: NDArray[np.int64],
+    source: Words,
+    cohorts: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    width: int,
+    rest: Words,
+    digits: Words,
+) -> None:  # pragma: no cover
+    """Add runs, which begin and end at these words, to the counts of their cohorts; `rest` has sixteen slabs."""
+    carry = np.empty(digits.shape[1], np.uint64)
+    for run in range(len(cohorts)):
+        at, stop = starts[run], stops[run]
+        while at + len(rest) <= stop:
+            _add_sixteen(digits, carry, source[at : at + len(rest)])
+            _carry_on(digits, carry)
+            at += len(rest)
+        for place in range(len(rest)):
+            rest[place] = source[at + place] if at + place < stop else np.uint64(0)
+        _add_sixteen(digits, carry, rest)
+        _carry_on(digits, carry)
+        _bring_in(counts[cohorts[run]], digits, width)
 
 
 def _add_mixed(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.collector.count.runs import starts_of_runs
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from hubbub.collector.count.runs import Runs
 
 AT_ONCE = 1 << 21
 """Bits unpacked at a time: each takes a byte, and they should stay in the cache."""
@@ -22,20 +22,13 @@ def count_plain(packed: NDArray[np.uint8], bits: int) -> NDArray[np.int64]:
     return total
 
 
-def count_plain_by_cohort(
-    packed: NDArray[np.uint8], bits: int, cohorts: NDArray[np.integer]
-) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-    """Count reports in the order of their cohorts: which cohorts there are, and a row for each."""
-    starts = starts_of_runs(cohorts)
-    ones = np.unpackbits(packed, axis=1, count=bits, bitorder="little")
-    return cohorts[starts], np.add.reduceat(ones, starts, axis=0, dtype=np.int64)
-
-
-def add_plain(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
-    """Add reports, in the order of their cohorts, to the counts of these."""
+def add_plain(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) -> None:
+    """Add all reports, which lie in runs, to the counts of their cohorts."""
     bits = counts.shape[1]
     step = max(1, AT_ONCE // bits)
     for start in range(0, len(packed), step):
-        some = slice(start, start + step)
-        present, counted = count_plain_by_cohort(packed[some], bits, cohorts[some])
-        counts[present] += counted
+        first = int(np.searchsorted(runs.stops, start, "right"))
+        last = int(np.searchsorted(runs.starts, start + step, "left"))
+        ones = np.unpackbits(packed[start : start + step], axis=1, count=bits, bitorder="little")
+        begins = np.maximum(runs.starts[first:last] - start, 0)
+        counts[runs.cohorts[first:last]] += np.add.reduceat(ones, begins, axis=0, dtype=np.int64)
