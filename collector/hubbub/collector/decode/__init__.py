@@ -79,9 +79,8 @@ def decode(
         return Estimates(**known, diagnostics=(diagnostics.few_reports(0),))  # type: ignore[arg-type]
     noise = Noise.of(metric.response, periods)
     looks = look_at(noise, tally.n, tally.counts)
-    expected = diagnostics.ones_distribution(metric.encoding, noise)
-    if ones is not None and expected is not None:
-        looks.append(diagnostics.ones_per_report(ones, expected))
+    if ones is not None:
+        looks.append(diagnostics.ones_per_report(ones, *diagnostics.ones_laws(metric.encoding, noise), periods))
     answer = _decode(metric, noise, tally, asked, confidence, control, strict, looks, progress)
     return Estimates(**known, **answer, diagnostics=tuple(looks))  # type: ignore[arg-type]
 
@@ -97,12 +96,13 @@ def _decode(
     looks: list[Diagnostic],
     progress: Callable[[str], None],
 ) -> dict[str, object]:
+    step = noise.periods / (noise.slope * tally.reports)  # how far one bit of one device moves a share
     match metric.encoding:
         case Bit():
             return {"rows": (flag(noise, tally, confidence, control),)}
         case OneHot(categories=names):
             rows, shares = category(noise, tally, names, confidence, control)
-            looks.append(diagnostics.sum_of_shares(shares))
+            looks.append(diagnostics.sum_of_shares(shares, step))
             return {"rows": tuple(rows), "method": "sum"}
         case Rounding() as encoding:
             return {"mean": mean(noise, tally, encoding, confidence)}
@@ -110,7 +110,7 @@ def _decode(
             rows, buckets = histogram(noise, tally, encoding, confidence, control)
             if buckets is None:
                 return {"rows": tuple(rows)}
-            looks.append(diagnostics.sum_of_shares(buckets))
+            looks.append(diagnostics.sum_of_shares(buckets, encoding.buckets * step))
             return {
                 "rows": tuple(rows),
                 "method": "sum",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,15 +14,20 @@ from hubbub.shared.encode import Bloom, Bucket
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hubbub.collector.decode.least_squares import Fit
+    from hubbub.collector.decode.least_squares import Equations, Fit
     from hubbub.collector.decode.noise import Noise, Numbers
     from hubbub.collector.decode.simplex import Simplex
     from hubbub.shared.encode import Encoding
 
 ALARM = 1e-4
-"""An alarm is raised where honest data would look as wrong as this, or worse, once in ten thousand times."""
+"""An alarm is raised where honest data would look as wrong as this, or worse, at most once in ten thousand times."""
+
+TINY = 1e-300
 
 FEW_REPORTS = 100
+MANY_DEVICES = 50
+"""In each cohort: from there on squares of their deviations are as good as chi-square."""
+
 EXPLAINED = 0.5
 """Strings found that surely explain less than this share of the reports raise an alarm."""
 
@@ -29,14 +35,48 @@ LISTED = 0.9
 """So does a list of candidates that surely holds less than this."""
 
 
+def surprise(seen: Numbers, chances: Numbers, devices: float) -> float:
+    """How likely it is, at most, that one of some shares of the reports exceeds its chance by as much as these do.
+
+    Reports fall under a share with its chance, those of different devices independently: then it comes out as s instead
+    of c with probability at most exp(-devices KL(s, c)) (Hoeffding 1963, theorem 1). Those of one device may all be
+    alike. A device with w reports enters the proof by log(1 - c + c e^(tw)), which is convex in w, so that nothing is
+    worse than fewest devices with a report in every period each. Bonferroni over the shares.
+    """
+    chances = np.clip(chances, TINY, 1.0)
+    away = special.rel_entr(seen, chances) + special.rel_entr(1 - seen, 1 - chances)
+    farthest = float(np.max(away, where=seen > chances, initial=0.0))
+    return min(len(seen) * math.exp(-devices * farthest), 1.0)
+
+
+def unlikely(away: Numbers, variance: Numbers, step: Numbers) -> Numbers:
+    """How likely sums of independent numbers are, at most, to be so far above their means.
+
+    `step` is how far one of the numbers can be above its own. By Bernstein's inequality, as Bennett (1962) proves it.
+    """
+    away = np.maximum(away, 0.0)
+    bound: Numbers = np.exp(-(away**2) / np.maximum(2 * (variance + step * away / 3), TINY))
+    return bound
+
+
 def cohort_balance(reports: NDArray[np.int64], noise: Noise) -> Diagnostic:
-    """Whether devices are spread evenly over the cohorts: each draws its own at random."""
+    """Whether devices are spread evenly over the cohorts: each draws its own at random.
+
+    It looks at every cohort, at every binary digit of their numbers, because a client that knows of half as many
+    cohorts never sets the last, and, where there are enough devices, at the squares of all deviations together.
+    """
     cohorts, total = len(reports), int(reports.sum())
     if cohorts == 1:
         return Diagnostic("cohort_balance", None, None, None, False, "there is one cohort")
-    # Devices, not reports, are independent; each may have sent one in every period.
+    digits = np.arange(cohorts)[:, None] >> np.arange((cohorts - 1).bit_length()) & 1
+    seen = np.concatenate([reports, reports @ digits]) / total
+    chances = np.concatenate([np.full(cohorts, 1 / cohorts), digits.mean(axis=0)])
+    both = np.concatenate([seen, 1 - seen]), np.concatenate([chances, 1 - chances])
+    # The variance of the cohorts beside that of chance, if all devices have reported in every period.
     square = float(((reports - total / cohorts) ** 2).sum() * cohorts / total / noise.periods)
-    chance = float(special.chdtrc(cohorts - 1, square))
+    chance = surprise(*both, total / noise.periods)
+    if total / noise.periods >= MANY_DEVICES * cohorts:
+        chance = min(2 * min(chance, float(special.chdtrc(cohorts - 1, square))), 1.0)
     alarm = chance < ALARM
     told = "are not spread evenly over" if alarm else "are spread over"
     sentence = f"reports {told} the {cohorts} cohorts: {reports.min():,} to {reports.max():,} in each"
@@ -46,16 +86,20 @@ def cohort_balance(reports: NDArray[np.int64], noise: Noise) -> Diagnostic:
 
 
 def impossible_bits(noise: Noise, reports: NDArray[np.int64], counts: NDArray[np.int64]) -> Diagnostic:
-    """How many bits are set more often, or less often, than any truth allows."""
+    """How many bits are set more often, or less often, than any truth allows.
+
+    A device that has it set sends it more often than one that has not, so nothing exceeds what there would be if all
+    had it, and nothing falls short of what there would be if none had.
+    """
     numbers = np.repeat(noise.devices(reports.astype(float)), counts.shape[1])
     debiased = noise.debias(counts.ravel().astype(float), np.repeat(reports.astype(float), counts.shape[1]))
     spoken = numbers > 0
     debiased, numbers = debiased[spoken], numbers[spoken]
-    over = (debiased - 1) / np.sqrt(np.maximum(noise.variance_given(1), 1e-12) / numbers)
-    under = -debiased / np.sqrt(np.maximum(noise.variance_given(0), 1e-12) / numbers)
-    # Bonferroni over both sides of all bits; small numbers make the tails of a binomial longer than a normal's.
-    bar = -special.ndtri(ALARM / (2 * max(len(debiased), 1))) * (1 + 2 / np.sqrt(np.maximum(numbers, 1.0)))
-    wrong = int(np.count_nonzero((over > bar) | (under > bar)))
+    step = 1 / (abs(noise.slope) * numbers)
+    over = unlikely(debiased - 1, noise.variance_given(1) / numbers, step)
+    under = unlikely(-debiased, noise.variance_given(0) / numbers, step)
+    # Bonferroni over both sides of all bits.
+    wrong = int(np.count_nonzero(np.minimum(over, under) < ALARM / (2 * max(len(debiased), 1))))
     share = wrong / max(len(debiased), 1)
     sentence = f"{wrong:,} of {len(debiased):,} bits are set more often, or less often, than any truth allows"
     if wrong:
@@ -72,10 +116,11 @@ def few_reports(reports: int) -> Diagnostic:
     return Diagnostic("reports", float(reports), None, None, few, sentence)
 
 
-def sum_of_shares(found: Simplex) -> Diagnostic:
-    """Whether shares that have to sum to 1 do so before they are made to."""
-    standing = (found.total - 1) / found.total_error if found.total_error else 0.0
-    chance = float(2 * special.ndtr(-abs(standing)))
+def sum_of_shares(found: Simplex, step: float = 0.0) -> Diagnostic:
+    """Whether shares that have to sum to 1 do so before they are made to; `step` is how far one bit moves the sum."""
+    error = found.total_error or math.inf
+    standing = (found.total - 1) / error
+    chance = min(2 * float(unlikely(np.array(abs(standing)), np.array(1.0), np.array(step / error))), 1.0)
     alarm = chance < ALARM
     sentence = f"the shares sum to {found.total:.3f} before they are made to sum to 1"
     if alarm:
@@ -83,12 +128,14 @@ def sum_of_shares(found: Simplex) -> Diagnostic:
     return Diagnostic("misfit", standing**2, 1.0, chance, alarm, sentence)
 
 
-def residual_misfit(fit: Fit, strings: int, equations: int) -> Diagnostic:
-    """Whether the bits vary more than the noise and the strings in the model explain."""
+def residual_misfit(fit: Fit, strings: int, equations: int, tails: float = 0.0) -> Diagnostic:
+    """Whether the bits vary more than the noise and the strings in the model explain; `tails` as `long_tails` says."""
     freedom = equations - strings
     if freedom <= 0:
         return Diagnostic("misfit", None, None, None, False, "there are too few bits to tell whether they fit")
-    chance = float(special.chdtrc(freedom, fit.misfit))
+    # A sum of squares whose variance is 2 freedom + tails is taken for a chi-square of fewer degrees of freedom.
+    fewer = freedom / (1 + tails / (2 * freedom))
+    chance = float(special.chdtrc(fewer, fit.misfit * fewer / freedom))
     alarm = chance < ALARM
     ratio = fit.misfit / freedom
     sentence = f"the bits vary {ratio:.2f} times as much as noise alone would make them"
@@ -97,10 +144,21 @@ def residual_misfit(fit: Fit, strings: int, equations: int) -> Diagnostic:
     return Diagnostic("misfit", ratio, 1.0, chance, alarm, sentence)
 
 
+def long_tails(fit: Fit, equations: Equations) -> float:
+    """By how much more the squares of all residuals vary than those of normal numbers, where bits are rarely set.
+
+    A mean of n independent numbers between 0 and 1, of variance v, has a square of which the variance, by that of the
+    mean, is at most 2 + 1/(nv).
+    """
+    spoken = equations.devices > 0
+    step = 1 / (equations.noise.slope * equations.devices[spoken])
+    return float((step**2 / equations.variance(fit.fitted)[spoken]).sum())
+
+
 def explained(other: Number) -> Diagnostic:
     """How much of the reports the strings found explain."""
     share, told = _explained(other)
-    alarm = 1 - other.low < EXPLAINED
+    alarm = _surely_below(other, EXPLAINED)
     sentence = f"the strings found explain {told} of the reports"
     if alarm:
         sentence += "; the others hold strings that are not in the candidate list, or are too rare to be found"
@@ -110,11 +168,18 @@ def explained(other: Number) -> Diagnostic:
 def listed(other: Number) -> Diagnostic:
     """How much of the reports all candidates together explain."""
     share, told = _explained(other)
-    alarm = 1 - other.low < LISTED
+    alarm = _surely_below(other, LISTED)
     sentence = f"the candidate list explains {told} of the reports"
     if alarm:
         sentence += "; the others hold strings that are not in it"
     return Diagnostic("listed", share, 1.0, None, alarm, sentence)
+
+
+def _surely_below(other: Number, bar: float) -> bool:
+    """Whether what is not `other` is less than this, whatever confidence was asked for."""
+    if other.standard_error is None:
+        return False
+    return bool(1 - other.estimate - special.ndtri(ALARM) * other.standard_error < bar)
 
 
 def _explained(other: Number) -> tuple[float, str]:
@@ -143,25 +208,39 @@ def ones_distribution(encoding: Encoding, noise: Noise) -> Numbers | None:
     return chances
 
 
-def ones_per_report(ones: NDArray[np.int64], expected: Numbers) -> Diagnostic:
-    """Whether reports have as many ones as honest reports have; `ones` counts the reports by their number of ones."""
-    total = int(ones.sum())
-    wanted = expected * total
-    # Neighbours are put together until at least five reports are expected of each group.
-    groups = np.minimum(np.cumsum(wanted) // 5, max(total // 5, 1) - 1).astype(int)
-    seen = np.bincount(groups, ones[: len(wanted)])
-    hoped = np.bincount(groups, wanted)
-    kept = hoped > 0
-    square = float(((seen[kept] - hoped[kept]) ** 2 / hoped[kept]).sum())
-    freedom = max(int(kept.sum()) - 1, 1)
-    chance = float(special.chdtrc(freedom, square))
-    mean = float(ones @ np.arange(len(ones))) / max(total, 1)
-    honest = float(expected @ np.arange(len(expected)))
+def ones_laws(encoding: Encoding, noise: Noise) -> tuple[Numbers, Numbers]:
+    """The same if the value sets as few bits as a value can, and if it sets as many: all others lie between."""
+    fewest, most = 1, 1
+    if isinstance(encoding, Bloom):
+        most = min(encoding.hashes, encoding.bits)
+    elif encoding.size == 1 or (isinstance(encoding, Bucket) and encoding.sent < encoding.buckets):
+        fewest = 0
+    few, many = (
+        np.convolve(binomial(number, noise.truth), binomial(encoding.size - number, noise.lie))
+        for number in (fewest, most)
+    )
+    return few, many
+
+
+def ones_per_report(
+    ones: NDArray[np.int64], fewest: Numbers, most: Numbers | None = None, periods: int = 1
+) -> Diagnostic:
+    """Whether reports have as many ones as honest reports have; `ones` counts the reports by their number of ones.
+
+    It looks at how many have a number of ones or fewer, and how many that or more, for each number. `fewest` and `most`
+    are the laws of honest reports, one where it is known.
+    """
+    most = fewest if most is None else most
+    total = max(int(ones.sum()), 1)
+    seen = np.concatenate([np.cumsum(ones), np.cumsum(ones[::-1])]) / total
+    chance = surprise(seen, np.concatenate([np.cumsum(fewest), np.cumsum(most[::-1])]), total / periods)
+    mean, low, high = (float(each @ np.arange(len(each))) for each in (ones / total, fewest, most))
     alarm = chance < ALARM
-    sentence = f"reports have {mean:.2f} ones on average, honest ones {honest:.2f}"
+    honest = f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
+    sentence = f"reports have {mean:.2f} ones on average, honest ones {honest}"
     if alarm:
         sentence += ": some reports were not made by the client"
-    return Diagnostic("ones_per_report", mean, honest, chance, alarm, sentence)
+    return Diagnostic("ones_per_report", mean, (low + high) / 2, chance, alarm, sentence)
 
 
 def binomial(number: int, chance: float) -> Numbers:

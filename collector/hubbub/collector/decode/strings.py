@@ -56,7 +56,9 @@ class Decoded:
     def diagnostics(self, equations: Equations) -> list[Diagnostic]:
         """Whether the strings explain the bits, and how much of the reports."""
         looks = [
-            diagnostics.residual_misfit(self.fit, len(self.fit.shares), equations.number),
+            diagnostics.residual_misfit(
+                self.fit, len(self.fit.shares), equations.number, diagnostics.long_tails(self.fit, equations)
+            ),
             diagnostics.explained(self.not_found),
         ]
         return [*looks, diagnostics.listed(self.other)] if self.fixed else looks
