@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Route, ViewportSize, expect
 
 from browser.chromium import DESK, MISSING, PHONE, find_browser
 from browser.conftest import PATIENCE, Open, log_in
@@ -221,6 +221,10 @@ def test_search_shows_what_holds_the_text(inside: Open) -> None:
     page.get_by_role("searchbox").fill("SITE-02")
     page.get_by_role("button", name="Search").click()
     expect(rows).to_have_text([SITES[1]])
+    page.get_by_role("searchbox").fill("NOBODY-1")
+    page.get_by_role("button", name="Search").click()
+    expect(rows).to_have_text(["nobody-1.example"])
+    expect(page.locator("#estimates-table td[data-name=found]")).to_have_text("no")
     page.get_by_role("searchbox").fill("<nothing>")
     page.get_by_role("searchbox").press("Enter")
     expect(page.locator("#no-match")).to_contain_text("“<nothing>”")
@@ -336,6 +340,57 @@ def test_every_page_can_be_read_in_the_dark(inside: Open, anew: Open) -> None:
     look(anew(color_scheme="dark", bypass_csp=True)[0], "/login")
     assert {path: found for path, found in faults.items() if found} == {}
     assert watch.refusals == 1
+
+
+NARROW: ViewportSize = {"width": 390, "height": 844}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_phone_shows_all_of_a_chart_and_every_interval(inside: Open, name: str, *, dark: bool) -> None:
+    page, _ = inside(viewport=NARROW, color_scheme="dark" if dark else "light")
+    visit(page, f"/metric/{name}")
+    assert len(charts_shown(page)) == 2
+    for address in charts_shown(page):
+        assert "narrow=1" in address
+        assert ("dark=1" in address) is dark
+    for chart in page.locator("picture img").all():
+        box = chart.evaluate(
+            """image => ({
+                shown: image.getBoundingClientRect().width,
+                room: image.parentElement.getBoundingClientRect().width,
+                drawn: image.naturalWidth,
+            })"""
+        )
+        assert box["shown"] == pytest.approx(box["room"], abs=1)
+        assert box["shown"] == pytest.approx(box["drawn"], rel=0.02), "letters are as large as they were drawn"
+    page.get_by_text("The numbers").click()
+    assert overflow(page) <= 0
+    scrolled: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("main *")]
+            .filter(each => getComputedStyle(each).overflowX === "auto" && each.scrollWidth > each.clientWidth)
+            .map(each => each.outerHTML.slice(0, 80))"""
+    )
+    assert scrolled == []
+    cells: list[tuple[float, float]] = page.evaluate(
+        """() => [...document.querySelectorAll("tbody :is(th, td)")]
+            .map(each => [each.getBoundingClientRect().left, each.getBoundingClientRect().right])"""
+    )
+    assert len(cells) > PERIODS
+    assert all(left >= 0 and right <= NARROW["width"] for left, right in cells)
+    first = page.locator("#estimates-table tbody tr").first
+    assert first.locator("td").nth(1).get_attribute("data-name") == "95 % interval"
+    assert " to " in first.locator("td").nth(1).inner_text()
+
+
+def test_a_table_is_one_on_a_phone_too(inside: Open) -> None:
+    page, _ = inside(viewport=NARROW)
+    visit(page, "/metric/theme")
+    table = page.get_by_role("table", name="Estimates of theme")
+    expect(table.get_by_role("columnheader")).to_have_count(6)
+    expect(table.get_by_role("row")).to_have_count(4)
+    expect(table.get_by_role("rowheader", name="dark")).to_have_count(1)
+    expect(table.get_by_role("cell")).to_have_count(15)
 
 
 def charts_shown(page: Page) -> list[str]:

@@ -1,5 +1,6 @@
 """Figures: the same bytes for the same figure, readable by everybody, and no data that breaks them."""
 
+import io
 import re
 import struct
 import subprocess
@@ -9,10 +10,14 @@ import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from PIL import Image
 
 from hubbub.collector.charts import Axis, Figure, Panel, Series, draw
 from hubbub.collector.charts.figure import Look
+from hubbub.collector.charts.layout import NARROW
 from hubbub.collector.charts.theme import DARK, LIGHT, styles
 from hubbub.collector.charts.words import day, number, percent
 from hubbub.shared.errors import ParameterError
@@ -31,6 +36,11 @@ def one(*series: Series, x: Axis = DAYS, y: Axis = SHARE, title: str = "a panel"
 
 def texts(svg: bytes) -> list[str]:
     return ["".join(each.itertext()) for each in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def dark_pixels(png: bytes) -> NDArray[np.bool_]:
+    """Where there is ink on white paper."""
+    return np.asarray(Image.open(io.BytesIO(png)).convert("L")) < 200
 
 
 def points(svg: bytes) -> int:
@@ -114,6 +124,38 @@ class TestPicture:
         [family] = {each.get("font-family") for each in root.iter(f"{SVG}text")}
         assert family is not None
         assert family.endswith(", sans-serif")
+
+    def test_narrow_paper_has_letters_as_large_and_all_of_them(self, full: bytes) -> None:
+        narrow = draw(FULL, narrow=True)
+        wide_root, root = ET.fromstring(full), ET.fromstring(narrow)
+        (width, height), (wide, low) = (
+            [float(each.get(side, "").removesuffix("pt")) for side in ("width", "height")] for each in (root, wide_root)
+        )
+        assert width == pytest.approx(72 * NARROW)
+        assert width < wide
+        assert height > low, "panels stand one under the other"
+        sizes = [{each.get("font-size") for each in one.iter(f"{SVG}text")} for one in (wide_root, root)]
+        assert sizes[0] == sizes[1]
+        assert {panel.title for panel in FULL.panels} <= set(texts(narrow))
+
+    @pytest.mark.parametrize("long", ["site.example", "example-" * 60, "many short words " * 20])
+    def test_nothing_is_written_beyond_narrow_paper(self, long: str) -> None:
+        """Ink stays away from all edges, however long names, labels and titles are."""
+        lying = Series("", [0, 1], [0.3, 0.1], [0.2, 0.05], [0.4, 0.2], "bars", sideways=True)
+        rows = Panel("", Axis("share", percent=True), Axis("", names=[long, "b"], notes=["12.34 %", "1.20 %"]), [lying])
+        days = Axis("day", dates=True, low=20_700, high=20_730)
+        lines = [Series(name, [20_701, 20_729], [0.1, 0.2], [0.0, 0.1], [0.2, 0.3], "trend") for name in (long, "b")]
+        for panel in (rows, Panel("", days, Axis(long[:60], percent=True), lines)):
+            ink = dark_pixels(draw(Figure(long, long, [panel]), "png", narrow=True))
+            margin = 8
+            assert ink[:, :margin].sum() == ink[:, -margin:].sum() == ink[:margin].sum() == ink[-margin:].sum() == 0
+            assert ink.any()
+
+    def test_on_narrow_paper_names_stand_over_their_bars(self) -> None:
+        lying = Series("", [0, 1], [0.3, 0.1], look="bars", sideways=True)
+        names = Axis("", names=["a-name-of-30-letters-in-a-row.x", "b"], notes=["30 %", "10 %"])
+        shown = texts(draw(Figure("t", "", [Panel("", Axis("share", percent=True), names, [lying])]), narrow=True))
+        assert {"a-name-of-30-letters-in-a-row.x", "b", "30 %", "10 %"} <= set(shown)
 
     def test_a_strict_content_security_policy_lets_it_be_inline(self, full: bytes) -> None:
         elements = list(ET.fromstring(full).iter())

@@ -1,9 +1,11 @@
 """The dashboard: who may see it, what it shows, and that nothing in it is taken for markup or for a formula."""
 
 import csv
+import html
 import io
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import date, timedelta
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -19,17 +22,20 @@ from typing import IO
 
 import msgspec
 import pytest
+import requests
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine
+from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
 from collector.apps import TOKEN, collector_of, running
+from hubbub.client import Client
 from hubbub.collector import Estimates, decoding, messages
 from hubbub.collector.candidates import unpack
-from hubbub.collector.dashboard import background, desk, session, words, workshop
+from hubbub.collector.dashboard import background, desk, session, views, words, workshop
 from hubbub.collector.dashboard.background import OLDER_SECONDS, PAGE_SECONDS
-from hubbub.collector.dashboard.orders import History
+from hubbub.collector.dashboard.orders import Drawing, History
 from hubbub.collector.decode.estimates import harmless
 from hubbub.collector.decode.process import NICENESS
 from hubbub.collector.store import Store
@@ -38,8 +44,12 @@ from hubbub.collector.store.bulk import put_tallies
 from hubbub.collector.store.candidates import get_chunks
 from hubbub.collector.store.shard import COUNTS
 from hubbub.shared import Registry
+from hubbub.shared.budget import metric_year
 from hubbub.simulations import simulate_tally
+from hubbub.simulations.demo import visit
+from hubbub.simulations.demo.visit import warm
 from shared.registries import EXAMPLE
+from told import run_here
 
 SHARD = 99
 EVIL = '<script>alert("x")</script>'
@@ -87,7 +97,8 @@ class Page(HTMLParser):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.told: list[str] = []
-        self.feed(answer.text)
+        self.source = answer.text
+        self.feed(self.source)
         self.text = " ".join(" ".join(self.told).split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -101,6 +112,16 @@ class Page(HTMLParser):
 
     def has(self, identity: str) -> bool:
         return any(attributes.get("id") == identity for _, attributes in self.elements)
+
+    def tables(self) -> list[list[str]]:
+        """The cells of each table, but those of its head."""
+        bodies = re.findall(r"<tbody[^>]*>(.*?)</tbody>", self.source, re.DOTALL)
+        return [[html.unescape(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", body)] for body in bodies]
+
+    def rows(self) -> list[list[str]]:
+        """The rows of all tables, with the cell that names each."""
+        rows = re.findall(r"<tr[^>]*>(.*?)</tr>", self.source, re.DOTALL)
+        return [[html.unescape(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)] for row in rows]
 
     def field(self, name: str) -> str:
         found = [each["value"] for each in self.all("input") if each.get("name") == name]
@@ -168,6 +189,8 @@ def test_the_overview_tells_what_there_is_of_each_metric(visitor: FlaskClient) -
     assert f"{3 * 970:,} Last period {DAYS[-1]} Health no alarms" in shown.text  # crashed
     assert f"week of {DAYS[-1]}" in shown.text
     assert "no reports yet" in shown.text  # of language
+    assert f"Reports per day last: {970:,}" in shown.text
+    assert "Reports per week last:" in shown.text
     labels = [each["aria-label"] or "" for each in shown.all("svg")]
     assert len(labels) == len(TRUTH)
     assert any("crashed" in label for label in labels)
@@ -205,9 +228,74 @@ def test_the_overview_tells_the_alarms_of_the_last_decoding(opened: Flask, tmp_p
 def test_an_empty_overview_tells_what_to_do_next(empty: FlaskClient) -> None:
     shown = page(empty, "/")
     assert shown.has("start-here")
-    assert 'Client("http://localhost", registry=None' in shown.text
+    assert 'Client( "http://localhost", registry="metrics.toml", state="device.db"' in shown.text
     assert "no reports yet" in shown.text
     assert not shown.all("svg")
+
+
+@pytest.mark.parametrize("key", [None, "a-key-for-the-tests"])
+def test_what_an_empty_page_tells_works_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], key: str | None
+) -> None:
+    """The collector keeps its store in the same folder, under the name that it has unless somebody chooses another."""
+    monkeypatch.chdir(tmp_path)
+    with running(tmp_path, REGISTRY, admin_token=None, ingest_key=key) as app, serving(app) as address:
+        shown = requests.get(address, headers=HTML, timeout=60).text
+        blocks = re.findall(r"<pre[^>]*><code>(.*?)</code>", shown, re.DOTALL)
+        fetch, told, look = (html.unescape(each) for each in blocks)
+        assert fetch == f"curl -s {address}/v1/registry > metrics.toml"
+        Path("metrics.toml").write_bytes(requests.get(f"{address}/v1/registry", timeout=60).content)
+        assert ("ingest_key=ingest_key" in told) == (key is not None)
+        assert key is None or key not in shown
+        known = {"consent": True, "value": "example.org", "ingest_key": key}
+        exec(told, known)
+        client = known["client"]
+        assert isinstance(client, Client)
+        assert client.stats().problem is None
+        client.close(30)
+    assert look.startswith("hubbub preview ")
+    seen = run_here("preview", capsys, monkeypatch)(*shlex.split(look)[2:])
+    assert (seen.code, seen.err) == (0, "")
+    assert "homepage" in seen.out
+
+
+def test_the_demo_looks_at_every_page_before_anybody_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+    draw = workshop.WORKSHOP.draw
+
+    def count(order: Drawing) -> bytes:
+        drawn.append(order.estimates[0].metric)
+        return draw(order)
+
+    monkeypatch.setattr(workshop.WORKSHOP, "draw", count)
+    with running(tmp_path, REGISTRY, admin_token=None) as app, serving(app) as address:
+        fill(collector_of(app).store)
+        upload(browser(app), strings="\n".join(CANDIDATES))
+        with monkeypatch.context() as patched:
+            patched.setattr(background, "PAGE_SECONDS", 0.05)  # some pages say that they are being worked out
+            assert warm(address, TRUTH)
+        assert "not decoded yet" not in page(browser(app), "/").text
+    assert sorted(drawn) == sorted([*TRUTH, *TRUTH]), "the estimates of each, and their history"
+
+
+def test_the_demo_does_not_wait_for_ever() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(visit, "WARM_SECONDS", 0.0)
+        assert not warm("http://127.0.0.1:9", ["theme"])
+
+
+@contextmanager
+def serving(app: Flask) -> Iterator[str]:
+    """Serve an app on a port of this machine."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @pytest.mark.parametrize("name", TRUTH)
@@ -246,8 +334,20 @@ def test_charts_are_drawn_light_and_dark_and_each_once(visitor: FlaskClient, mon
     def draw(*_: object, **__: object) -> bytes:
         raise AssertionError("drawn again")
 
+    narrow = visitor.get(f"{path}&narrow=1")
+    both = visitor.get(f"{path}&narrow=1&dark=1")
+    assert len({each.data for each in (light, dark, narrow, both)}) == 4
+    assert width_of(narrow) == width_of(both) < width_of(light) == width_of(dark)
     monkeypatch.setattr(workshop.WORKSHOP, "draw", draw)
     assert visitor.get(path).data == light.data
+    assert visitor.get(f"{path}&dark=1&narrow=1").data == both.data
+
+
+def width_of(chart: TestResponse) -> float:
+    """In points."""
+    found = re.search(rb'<svg [^>]*width="([0-9.]+)pt"', chart.data)
+    assert found is not None
+    return float(found[1])
 
 
 def test_numbers_are_those_of_the_api(opened: Flask, visitor: FlaskClient) -> None:
@@ -260,7 +360,37 @@ def test_numbers_are_those_of_the_api(opened: Flask, visitor: FlaskClient) -> No
         told = page(visitor, f"/metric/{name}?{query}").text
         assert f"{estimates.reports:,}" in told
         for row in estimates.rows:
-            assert re.search(rf"\b{100 * (row.consistent or 0):.2f} ?%", told)
+            assert row.consistent is not None
+            # Rounded to what the interval lets anybody know: no further off than a twentieth of it, and no more digits.
+            near = [float(each) / 100 for each in re.findall(r"(-?[0-9.]+) %", told)]
+            assert min(abs(each - row.consistent) for each in near) <= (row.high - row.low) / 20
+        if estimates.mean is not None:
+            assert f" {estimates.mean.estimate:.0f} " in told or f" {estimates.mean.estimate:.1f} " in told
+
+
+def test_tables_have_the_digits_that_intervals_support(visitor: FlaskClient) -> None:
+    seen = 0
+    for name in TRUTH:
+        shown = page(visitor, f"/metric/{name}")
+        for table in shown.tables():
+            for cell in table:
+                ends = re.fullmatch(r"(?:(\S+)(?: %)? \()?(\S+?)(?: %)? to (\S+?)(?: %)?\)?", cell)
+                if not ends:
+                    continue
+                seen += 1
+                written = [each.replace(",", "") for each in ends.groups() if each is not None]
+                assert len({len(each.partition(".")[2]) for each in written}) == 1, cell
+                low, high = map(float, written[-2:])
+                digits = f"{(high - low) / 2:.10f}".replace(".", "").strip("0")
+                assert len(digits) <= 4, cell
+    assert seen > 3 * len(TRUTH)
+
+
+@pytest.mark.parametrize(
+    ("p_value", "told"), [(0.0, "< 1e-300"), (5e-324, "< 1e-300"), (1e-299, "1e-299"), (0.034567, "0.035"), (1.0, "1")]
+)
+def test_a_chance_is_never_nothing(p_value: float, told: str) -> None:
+    assert words.chance(p_value) == told
 
 
 def test_downloads_are_files(visitor: FlaskClient) -> None:
@@ -362,8 +492,26 @@ def test_a_period_without_reports_says_so(visitor: FlaskClient) -> None:
 def test_what_cannot_be_read_is_told_in_a_sentence(visitor: FlaskClient, query: str) -> None:
     for path in ("/metric/homepage", "/metric/homepage/chart.svg", "/metric/homepage/estimates.csv"):
         shown = page(visitor, f"{path}?{query}", 400)
+        if shown.has("backwards"):
+            continue
         assert shown.has("refused")
         assert "allowed:" in shown.text
+
+
+def test_a_period_that_ends_before_it_begins_is_told_above_the_form(visitor: FlaskClient) -> None:
+    path = "/metric/homepage?start=2026-11-16&end=2026-11-15&confidence=0.9"
+    shown = page(visitor, path, 400)
+    assert "From (2026-11-16) is after To (2026-11-15)." in shown.text
+    places = [each.get("id") for _, each in shown.elements]
+    assert places.index("backwards") < places.index("picker")
+    assert (shown.field("start"), shown.field("end")) == ("2026-11-16", "2026-11-15")
+    assert {"value": "0.9", "selected": None} in shown.all("option")
+    assert shown.has("privacy")
+    assert shown.has("candidates")
+    for identity in ("estimates", "no-reports", "no-candidates", "saved", "news"):
+        assert not shown.has(identity), identity
+    answer = visitor.get(path, headers={"Accept": "application/json"})
+    assert (answer.status_code, answer.content_type) == (400, "application/problem+json")
 
 
 def test_an_unknown_metric_is_a_page_that_says_so(visitor: FlaskClient) -> None:
@@ -386,6 +534,84 @@ def test_strings_are_searched(visitor: FlaskClient) -> None:
     shown = page(visitor, "/metric/homepage?q=nobody")
     assert shown.has("no-match")
     assert not shown.has("estimates-table")
+
+
+def test_a_candidate_that_was_not_found_has_its_share_and_interval(opened: Flask, visitor: FlaskClient) -> None:
+    everything = opened.test_client().get("/v1/metrics/homepage/estimates?all=true").get_json()
+    row = next(row for row in everything["rows"] if row["value"] == "site-7")
+    assert not row["detected"]
+    [cells] = [cells for cells in page(visitor, "/metric/homepage?q=SITE-7").rows() if cells[0] == "site-7"]
+    share, low, high = (float(each) / 100 for each in re.findall(r"(-?[0-9.]+) %", " ".join(cells[1:3])))
+    for shown, told in ((share, row["share"]), (low, row["low"]), (high, row["high"])):
+        assert shown == pytest.approx(told, abs=(row["high"] - row["low"]) / 20)
+    assert cells[3] == "no"
+    found = [cells for cells in page(visitor, "/metric/homepage?q=example").rows() if cells[0] == "example.org"]
+    assert found[0][3] == "yes"
+
+
+def test_only_strings_are_searched(visitor: FlaskClient) -> None:
+    shown = page(visitor, "/metric/theme?q=dark")
+    assert "light" in [cells[0] for cells in shown.rows()]
+    assert shown.rows() == page(visitor, "/metric/theme").rows()
+
+
+def test_many_matches_are_shown_in_part(visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "SHOWN_ROWS", 4)
+    shown = page(visitor, "/metric/homepage?q=SIte")
+    assert sum(cells[0].startswith("site-") for cells in shown.rows()) == 4
+
+
+def test_of_a_very_long_list_only_what_was_found_is_searched(
+    visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (desk, views):
+        monkeypatch.setattr(module, "SEARCHED_CANDIDATES", len(CANDIDATES) - 1)
+
+    def everything(*_: object) -> bytes:
+        raise AssertionError("all candidates were decoded")
+
+    monkeypatch.setattr(desk.Desk, "everything", everything)
+    shown = page(visitor, "/metric/homepage?q=example&confidence=0.93")
+    assert shown.has("found-only")
+    assert "example.org" in [cells[0] for cells in shown.rows()]
+    assert page(visitor, "/metric/homepage?q=site-7&confidence=0.93").has("no-match")
+
+
+def test_all_candidates_can_be_downloaded(opened: Flask, visitor: FlaskClient) -> None:
+    shown = page(visitor, "/metric/homepage?start=2026-11-09")
+    links = {each.get("id"): each.get("href") or "" for each in shown.all("a")}
+    api = opened.test_client().get("/v1/metrics/homepage/estimates?all=true&start=2026-11-09")
+    answer = visitor.get(links["download-all-json"])
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="homepage-all.json"'
+    assert answer.get_json() == api.get_json()
+    assert len(answer.get_json()["rows"]) == len(CANDIDATES)
+    answer = visitor.get(links["download-all-csv"])
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="homepage-all.csv"'
+    assert len(list(csv.DictReader(io.StringIO(answer.text)))) == len(CANDIDATES)
+    assert page(visitor, "/metric/homepage/estimates.csv?all=perhaps", 400).has("refused")
+    assert visitor.get("/metric/theme/estimates.csv?all=true").data == visitor.get("/metric/theme/estimates.csv").data
+    assert "download-all-csv" not in visitor.get("/metric/theme").text
+
+
+def test_what_could_not_be_looked_at_is_not_called_fine(visitor: FlaskClient) -> None:
+    shown = page(visitor, "/metric/crashed")
+    assert shown.has("diagnostics")
+    assert "one cohort" not in shown.text
+    assert "cohorts" in page(visitor, "/metric/homepage").text.partition("Do the data look right?")[2]
+
+
+def test_every_choice_has_a_line_of_help(visitor: FlaskClient) -> None:
+    assert "Confidence: how often" in page(visitor, "/metric/theme").text
+    assert "May be false: how many" in page(visitor, "/metric/homepage").text
+    assert "May be false" not in page(visitor, "/metric/theme").text
+
+
+def test_pages_say_which_numbers_are_exact_and_the_login_says_nothing(visitor: FlaskClient, app: Flask) -> None:
+    for path in ("/", "/metric/theme"):
+        assert "numbers of reports are exact" in page(visitor, path).text
+    login = page(browser(app), "/login")
+    assert "reports" not in login.text
+    assert not login.all("footer")
 
 
 def test_candidates_are_uploaded_replaced_and_forgotten(tmp_path: Path) -> None:
@@ -806,8 +1032,15 @@ def test_promises_are_plain_sentences_and_never_too_small() -> None:
     told = {name: words.promises(metric) for name, metric in REGISTRY.items()}
     first = told["homepage"][0]
     assert first.sentence == ("One report changes anyone's odds about a person's answer by a factor of at most 2.72.")
-    assert [each.name for each in told["homepage"]] == ["One report", "7 reports", "30 reports", "A lifetime"]
+    names = ["One report", "7 reports", "30 reports", "A lifetime", "All 8 answers"]
+    assert [each.name for each in told["homepage"]] == names
     assert len(told["newcomer"]) == 1
+    for name, metric in REGISTRY.items():
+        if metric.every != "once":  # `hubbub privacy` says as much
+            epsilon = metric_year(metric).epsilon
+            assert epsilon <= float(told[name][-1].epsilon) <= epsilon + 0.001, name
+    assert told["homepage_classic"][-1].name == "A year of new answers"
+    assert told["crashed"][-1].name == "Both answers"
     assert words.factor(0.0) == "1.00"
     assert words.factor(1.0) == "2.72"
     assert words.factor(5.0) == "149"

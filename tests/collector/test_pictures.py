@@ -19,7 +19,7 @@ from hubbub.collector.acceptance import Acceptance
 from hubbub.collector.candidates import TEXT, spooling
 from hubbub.collector.charts import Figure, Series, draw
 from hubbub.collector.decode.estimates import Diagnostic, Number, Row
-from hubbub.collector.pictures import Compared, of_comparison, of_estimates, of_history, sparkline
+from hubbub.collector.pictures import Compared, of_comparison, of_estimates, of_history, sparkline, wording
 from hubbub.collector.store import Store
 from hubbub.collector.store.candidates import put_chunks
 from hubbub.shared import Batch, Registry, Report
@@ -83,6 +83,20 @@ def shown(figure: Figure) -> list[str]:
     root = ET.fromstring(draw(figure))
     assert not list(root.iter(f"{SVG}script"))
     return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
+
+
+@pytest.mark.parametrize(
+    ("value", "reach", "told"),
+    [
+        (1979.43, 301.4, "1,980"),
+        (919.777, 22.4, "920"),
+        (86.9851, 0.44, "86.99"),
+        (-0.001, 3.0, "0.0"),
+        (7.0, 0.0, "7.0"),
+    ],
+)
+def test_numbers_have_the_digits_that_are_known(value: float, reach: float, told: str) -> None:
+    assert wording.number(value, reach) == told
 
 
 class TestEstimates:

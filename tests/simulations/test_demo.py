@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 import requests
@@ -62,6 +63,29 @@ def left_behind(folder: Path) -> list[str]:
         except OSError:
             pass  # it has ended, or is not ours
     return found
+
+
+def read(address: str) -> requests.Response:
+    return requests.get(address, timeout=SECONDS)
+
+
+def load(address: str) -> str:
+    """A page as a browser shows it: one that is still being made says so, with 202, and what to load when instead."""
+    deadline = time.monotonic() + SECONDS
+    while (answer := read(address)).status_code == 202:
+        assert time.monotonic() < deadline, answer.text
+        again = re.search(r'<meta http-equiv="refresh" content="([0-9]+); url=([^"]+)">', answer.text)
+        assert again, answer.text
+        time.sleep(int(again[1]))
+        address = urljoin(address, again[2])
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def card(overview: str, name: str) -> str:
+    """What the overview says of a metric."""
+    [found] = re.findall(rf'data-testid="metric-{name}">\s*<div class="what">\s*(.*?)</li>', overview, re.DOTALL)
+    return str(found)
 
 
 def test_the_demo_finds_what_is_true(tmp_path: Path) -> None:
@@ -113,11 +137,15 @@ def test_the_dashboard_stays_up_until_ctrl_c(tmp_path: Path) -> None:
         shown = "".join(lines)
         address = re.fullmatch(r"Dashboard: (http://127\.0\.0\.1:[0-9]+/)  Ctrl-C ends it\n", lines[-1])
         assert address, shown
-        # 202 on a busy machine: the page is there, says that it is not done yet, and loads itself again.
-        assert requests.get(address[1], timeout=30).status_code in {200, 202}
         # No token is asked for, and what is read there is what the tables show.
-        held = requests.get(f"{address[1]}v1/metrics", timeout=30).json()
-        assert {each["name"]: each["reports"] for each in held}["crashed"] == 1000 * DAYS
+        held = {each["name"]: each["reports"] for each in read(f"{address[1]}v1/metrics").json()}
+        assert list(held) == NAMES
+        assert held["crashed"] == 1000 * DAYS
+        overview = load(address[1])
+        for name, reports in held.items():
+            assert card(overview, name).startswith(f'<h2><a href="/metric/{name}">{name}</a></h2>')
+            assert f"<dt>Reports</dt><dd>{reports:,}</dd>" in card(overview, name)
+        assert f'<dd id="total-reports">{sum(held.values()):,}</dd>' in overview
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, out, err) == (0, "\nEnded; nothing is left behind.\n", "")
@@ -140,6 +168,29 @@ def test_whoever_ends_it_early_finds_nothing_left(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, err.strip()) == (1, "Aborted!")
     assert left_behind(tmp_path) == []
+
+
+def test_what_a_signal_breaks_is_not_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread pool that was interrupted between giving back a lock and taking it again says so, all the way out."""
+
+    def interrupted(*_: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise RuntimeError("release unlocked lock") from None
+
+    monkeypatch.setattr("hubbub.simulations.demo.command.gather", interrupted)
+    told = run("--exit")
+    assert (told.code, told.err.strip()) == (1, "Aborted!")
+
+
+def test_a_fault_without_a_signal_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("nonsense")
+
+    monkeypatch.setattr("hubbub.simulations.demo.command.gather", broken)
+    with pytest.raises(RuntimeError, match="nonsense"):
+        run("--exit")
 
 
 def test_what_cannot_work_is_refused_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

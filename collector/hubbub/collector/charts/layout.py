@@ -31,16 +31,20 @@ HEIGHTS = {1: 3.7, 2: 3.3, 3: 3.1}
 """Of the plotting area, likewise."""
 STACKED = 2.3
 """Of each plotting area where several stand one under the other."""
-ROW = 0.29
-"""Of each name on an upright side."""
+ROW, NARROW_ROW = 0.29, 0.46
+"""Of each name on an upright side; and of each name over its bar."""
+NARROW = 3.35
+"""The width of narrow paper: what the cards of a page leave of a phone of 390 points."""
+SMALLEST = 0.5
+"""The room that a line has at least."""
 EDGE, GAP = 0.16, 0.14
 """Around everything, and between two things."""
-AROUND = 0.9
-"""A first guess of what the texts at the sides of a panel need."""
+AROUND, AROUND_ROWS = 0.9, 0.3
+"""A first guess of what the texts at the sides of a panel need; the same where names stand over their bars."""
 
 
-SAMPLE = 5.0
-"""What an entry of a legend needs besides its name, as multiples of the size of its letters."""
+SAMPLE, LETTER = 5.0, 0.58
+"""What an entry of a legend needs besides its name, and for each letter of it, as multiples of the letters' size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,11 @@ class Placed:
 class Paper:
     """What is drawn on, and measured with."""
 
-    def __init__(self, canvas: Canvas, columns: int, height: float) -> None:
+    def __init__(self, canvas: Canvas, columns: int, height: float, *, narrow: bool) -> None:
         self.canvas = canvas
         self.columns = columns
-        self.width = WIDTHS.get(columns, 4.2 * columns)
+        self.narrow = narrow
+        self.width = NARROW if narrow else WIDTHS.get(columns, 4.2 * columns)
         self.height = height
         self.inside = self.width - 2 * EDGE
         canvas.set_size_inches(self.width, 2 * self.height + 2)
@@ -78,18 +83,22 @@ class Paper:
         """Put a text of several lines on it."""
         broken = words.wrapped(text, self.inside, size)
         part = self.canvas.text(0, 0, broken, size=size, verticalalignment="top", linespacing=1.35, **look)
-        if (width := self.size(part)[0]) > self.inside:
-            part.set_text(words.wrapped(text, 0.97 * self.inside**2 / width, size))
+        room = self.inside
+        while (width := self.size(part)[0]) > self.inside and room > SMALLEST:
+            # Wide letters: so much shorter as the lines are too long, and at least a little.
+            room *= 0.97 * self.inside / width
+            part.set_text(words.wrapped(text, room, size))
         return part
 
     def panel(self, panel: Panel, styles: theme.Styles, colours: Theme, *, own_legend: bool) -> Placed:
         """Draw a panel at a first guess of its size, and measure it."""
         room = self.inside / self.columns
-        wide = room - AROUND
+        over = self.narrow and panel.y.names is not None
+        wide = room - (AROUND_ROWS if over else AROUND)
         axes = self.canvas.add_axes((0.2, 0.2, wide / self.width, self.height / float(self.canvas.get_figheight())))
         scales.prepare(axes, panel.x, panel.y)
-        samples = looks.plot(axes, panel, styles, colours)
-        scales.finish(axes, panel.x, panel.y, (wide, self.height))
+        samples = looks.plot(axes, panel, styles, colours, scales.BELOW_NAME if over else looks.GROUP)
+        scales.finish(axes, panel.x, panel.y, (wide, self.height), over=over)
         if panel.title:
             title = words.wrapped(panel.title, wide, theme.PANEL_SIZE)
             axes.set_title(title, size=theme.PANEL_SIZE, loc="left", pad=8)
@@ -102,10 +111,14 @@ class Paper:
 
     def legend(self, series: Sequence[Series], samples: Sequence[Artist], room: float) -> Legend | None:
         """Draw a legend in as many columns as there is room for. A series without a name is left out."""
-        named = [(words.label(each.label), sample) for each, sample in zip(series, samples, strict=True) if each.label]
+        letters = room * 72 / theme.SMALL_SIZE
+        most = int((letters - SAMPLE) / LETTER) if self.narrow else words.MOST_LETTERS
+        named = [
+            (words.label(each.label, most), sample) for each, sample in zip(series, samples, strict=True) if each.label
+        ]
         if not named:
             return None
-        columns = _columns([len(name) for name, _ in named], room * 72 / theme.SMALL_SIZE)
+        columns = _columns([len(name) for name, _ in named], letters)
         legend = self.canvas.legend(
             [sample for _, sample in named],
             ["?"] * len(named),
@@ -129,30 +142,30 @@ def _columns(letters: Sequence[int], room: float) -> int:
     """The most columns that a legend has room for. It is filled column by column; lengths are sizes of letters."""
     for rows in range(1, len(letters)):
         columns = [letters[start : start + rows] for start in range(0, len(letters), rows)]
-        if sum(max(column) * 0.58 + SAMPLE for column in columns) <= room:
+        if sum(max(column) * LETTER + SAMPLE for column in columns) <= room:
             return len(columns)
     return 1
 
 
-def _beside(figure: Figure) -> int:
+def _beside(figure: Figure, *, narrow: bool) -> int:
     """How many panels stand side by side."""
-    if figure.stacked:
+    if figure.stacked or narrow:
         return 1
     return 2 if len(figure.panels) == 4 else max(1, min(3, len(figure.panels)))
 
 
-def _height(figure: Figure, columns: int) -> float:
+def _height(figure: Figure, columns: int, *, narrow: bool) -> float:
     """The height of all plotting areas."""
     names = max((len(panel.y.names or ()) for panel in figure.panels), default=0)
     if names:
-        return (min(names, scales.MOST_NAMES) + 0.5) * ROW
-    return STACKED if figure.stacked else HEIGHTS.get(columns, HEIGHTS[3])
+        return (min(names, scales.MOST_NAMES) + 0.5) * (NARROW_ROW if narrow else ROW)
+    return STACKED if figure.stacked or narrow else HEIGHTS.get(columns, HEIGHTS[3])
 
 
-def arrange(canvas: Canvas, figure: Figure, colours: Theme) -> None:
+def arrange(canvas: Canvas, figure: Figure, colours: Theme, *, narrow: bool) -> None:
     """Draw everything, measure it, give each part its place and cut the paper to size."""
-    columns = _beside(figure)
-    paper = Paper(canvas, columns, _height(figure, columns))
+    columns = _beside(figure, narrow=narrow)
+    paper = Paper(canvas, columns, _height(figure, columns, narrow=narrow), narrow=narrow)
     styles = theme.styles(figure.panels, colours)
     labels = [[(each.label, each.look) for each in panel.series] for panel in figure.panels]
     shared = len(labels) > 1 and all(each == labels[0] for each in labels)

@@ -67,17 +67,17 @@ def _numbers(values: object) -> Numbers:
     return np.where(np.abs(numbers) < LARGEST, numbers, np.nan)
 
 
-def plot(axes: Axes, panel: Panel, styles: Styles, theme: Theme) -> list[Artist]:
+def plot(axes: Axes, panel: Panel, styles: Styles, theme: Theme, group: float = GROUP) -> list[Artist]:
     """Draw all series of a panel, and give what stands for each of them in the legend."""
     points = [Points(series, panel) for series in panel.series]
     bars = [each for each, series in zip(points, panel.series, strict=True) if series.look == "bars"]
-    spaces = _spaces(bars, log=any(_along(series, panel).log for series in panel.series))
+    spaces = _spaces(bars, group, log=any(_along(series, panel).log for series in panel.series))
     for order, (series, each) in enumerate(zip(panel.series, points, strict=True)):
         style, height = styles[key(series)], 3 + order / 100
         if series.look == "bars":
             _bars(axes, each, _filled(style, theme), theme, next(spaces))
         elif series.look == "backdrop":
-            space = next(_spaces([each], log=_along(series, panel).log))
+            space = next(_spaces([each], group, log=_along(series, panel).log))
             _bars(axes, each, {"facecolor": theme.backdrop}, theme, space)
         elif series.look == "theory":
             axes.plot(each.x, each.y, color=style.colour, linewidth=THIN, dashes=style.dashes, zorder=2.5)
@@ -133,11 +133,11 @@ def _trend(axes: Axes, points: Points, style: Style, theme: Theme, height: float
     axes.plot(points.x, points.y, zorder=height, **look)
 
 
-def _spaces(bars: list[Points], *, log: bool) -> Iterator[tuple[Numbers, Numbers]]:
+def _spaces(bars: list[Points], group: float, *, log: bool) -> Iterator[tuple[Numbers, Numbers]]:
     """For each bar series the left and right edges of its bars, side by side with those of the others."""
     places = [np.log10(each.x) if log else each.x for each in bars]
     every = np.unique(np.concatenate(places)) if places else np.empty(0)
-    room = GROUP * (np.diff(every).min() if len(every) > 1 else 1.0)
+    room = group * (np.diff(every).min() if len(every) > 1 else 1.0)
     for number, place in enumerate(places):
         left = place - room / 2 + room * number / len(places)
         right = left + room / len(places)

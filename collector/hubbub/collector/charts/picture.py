@@ -23,7 +23,7 @@ DOTS_PER_INCH = 160
 NO_METADATA = {"svg": dict.fromkeys(("Date", "Creator", "Format", "Type")), "png": {"Software": None}}
 
 
-def picture(figure: Figure, form: Form, dark: bool) -> bytes:
+def picture(figure: Figure, form: Form, dark: bool, narrow: bool) -> bytes:
     """Draw under our own settings: a user's matplotlibrc changes nothing. For one thread at a time."""
     theme = DARK if dark else LIGHT
     with mpl.rc_context(), warnings.catch_warnings():
@@ -31,7 +31,7 @@ def picture(figure: Figure, form: Form, dark: bool) -> bytes:
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         mpl.rcParams.update(_settings(theme))
         canvas = Canvas(dpi=DOTS_PER_INCH)
-        arrange(canvas, figure, theme)
+        arrange(canvas, figure, theme, narrow=narrow)
         out = io.BytesIO()
         canvas.savefig(out, format=form, metadata=NO_METADATA[form])
     if form == "png":

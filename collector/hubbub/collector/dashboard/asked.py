@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -12,10 +12,12 @@ from werkzeug.datastructures import MultiDict
 from hubbub.collector.decode import DEFAULT_CONFIDENCE, DEFAULT_CONTROL, Control
 from hubbub.collector.decoding import Manner
 from hubbub.collector.query import Query
+from hubbub.collector.refusal import Refused
 
 if TYPE_CHECKING:
     from datetime import date
 
+    from hubbub.collector.decode.process import Spelling
     from hubbub.collector.store.by_period import Counted
     from hubbub.shared.metric import Metric
 
@@ -25,7 +27,19 @@ SPANS = (7, 30, 90)
 SAVED = "saved"
 """Says that the list of candidates has just been changed."""
 
-_KEYS = ("start", "end", "confidence", "control", "q", "dark", SAVED)
+ALL = "all"
+"""Says that strings which were not found are wanted too, as for the API."""
+
+_KEYS = ("start", "end", "confidence", "control", "q", "dark", "narrow", ALL, SAVED)
+
+
+class BackwardsError(Refused):
+    """The first day is after the last one. A page says so beside its form; all else is refused as ever."""
+
+    def __init__(self, refused: Refused, asked: Asked) -> None:
+        super().__init__(refused.code, refused.detail)
+        self.asked = asked
+        """The days as they were given, with all else."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +63,9 @@ class Asked:
         """Whether all that is there is asked about, in the usual way."""
         return self == Asked(self.metric)
 
-    def manner(self) -> Manner:
+    def manner(self, *, undetected: bool = False, spelling: Spelling = "application/json") -> Manner:
         """As the decoder is asked."""
-        return Manner(self.confidence, self.control, strict=False, undetected=False, spelling="application/json")
+        return Manner(self.confidence, self.control, strict=False, undetected=undetected, spelling=spelling)
 
     def inside(self, counted: Counted) -> Counted:
         """Of periods, those that are asked about."""
@@ -85,6 +99,12 @@ def read_asked(metric: Metric, arguments: MultiDict[str, str]) -> tuple[Asked, s
     """
     given = MultiDict([(key, value) for key, value in arguments.items(multi=True) if value])
     query = Query(given, *_KEYS)
-    start, end = query.span()
     search = query.read("q", str, "a text") or ""
-    return Asked(metric, start, end, query.confidence(), query.control()), search.strip()
+    asked = Asked(metric, confidence=query.confidence(), control=query.control())
+    try:
+        start, end = query.span()
+    except Refused as refused:
+        # Each by itself can be read, or is refused for what it is.
+        (start, _), (_, end) = (Query(MultiDict({key: given.getlist(key)}), key).span() for key in ("start", "end"))
+        raise BackwardsError(refused, replace(asked, start=start, end=end)) from None
+    return replace(asked, start=start, end=end), search.strip()

@@ -18,16 +18,18 @@ from hubbub.collector.dashboard.guard import StillDecodingError
 from hubbub.collector.dashboard.orders import Drawing, History, Look, Place
 from hubbub.collector.dashboard.workshop import WORKSHOP, Workshop
 from hubbub.collector.decode import Estimates
+from hubbub.collector.decode.estimates import SHOWN_ROWS, Row
 from hubbub.collector.decoding import Question, no_candidates
 from hubbub.collector.refusal import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from hubbub.collector.charts import Form
     from hubbub.collector.collector import Collector
     from hubbub.collector.dashboard.asked import Asked
     from hubbub.collector.dashboard.orders import Glimpse, Looked
+    from hubbub.collector.decode.process import Spelling
     from hubbub.collector.store.by_period import Counted
     from hubbub.collector.store.candidates import Revision
 
@@ -52,8 +54,12 @@ HISTORY_VALUES = 5
 HISTORY_ASKED = 50
 """The most strings that are asked about in each period: more than are shown, so that none is taken for another."""
 
+SEARCHED_CANDIDATES = 100_000
+"""The most candidates that are searched for such as were not found: each of them is a row of what is decoded."""
+
 KEPT_ANSWERS = 32
 KEPT_CHARTS = 64
+KEPT_SEARCHES = 32
 
 logger = logging.getLogger("hubbub.collector")
 
@@ -94,6 +100,7 @@ class Desk:
         self._place = Place(collector.registry.text, address)
         self._glances: Background[str, dict[str, Glimpse]] = Background(1)
         self._answers: Background[tuple[object, ...], Shown] = Background(KEPT_ANSWERS)
+        self._searches: Background[tuple[object, ...], tuple[Row, ...]] = Background(KEPT_SEARCHES)
         self._charts: Kept[object, bytes] = Kept(KEPT_CHARTS)
         self._alarms: Kept[str, tuple[str, ...]] = Kept(1024)
         """Of strings, by the name of the metric."""
@@ -120,25 +127,52 @@ class Desk:
             return shown
         if shown.listed is None:
             raise no_candidates(asked.metric)
-        raise Refused("not_found", f'metric "{asked.metric.name}": has no reports of this time')
+        raise _no_reports(asked)
 
-    def chart(self, asked: Asked, *, history: bool, form: Form, dark: bool) -> bytes:
+    def search(self, asked: Asked, shown: Shown, text: str) -> tuple[Row, ...]:
+        """Give strings that hold a text, whatever the case: those found, and as many that were not.
+
+        Of a very long list only those found, which are known without decoding once more.
+        """
+        assert shown.estimates is not None  # noqa: S101  (there is nothing to be searched otherwise)
+        wanted = text.casefold()
+        if (shown.candidates or 0) > SEARCHED_CANDIDATES:
+            return _matching(shown.estimates.detected, wanted)
+        key = (*asked.key, shown.listed, wanted)
+        rows, _ = self._searches.have(
+            key, lambda *_: _search(self.everything(asked, "application/json"), wanted), FRESH_STRINGS_SECONDS
+        )
+        return rows
+
+    def everything(self, asked: Asked, spelling: Spelling) -> bytes:
+        """Spell the estimates with all candidates, found or not. It is not kept here: there may be a million."""
+        looked = self._workshop.look(
+            Look(self._place, asked.metric.name, asked.start, asked.end, asked.confidence, asked.control)
+        )
+        if not looked.tally:
+            raise no_candidates(asked.metric) if looked.listed is None else _no_reports(asked)
+        manner = asked.manner(undetected=True, spelling=spelling)
+        _, body = self._decoder.answer(Question(asked.metric, looked.tally, looked.periods, looked.listed, manner))
+        return body
+
+    def chart(self, asked: Asked, *, history: bool, form: Form, dark: bool, narrow: bool = False) -> bytes:
         """Draw what a page shows, once."""
         shown = self.estimates(asked)
         if history and shown.history is None:
             raise StillDecodingError
-        key = (shown.version, history, form, dark)
+        key = (shown.version, history, form, dark, narrow)
         drawn = self._charts.get(key)
         if drawn is None:
             assert shown.estimates is not None  # noqa: S101  (it has been looked at)
             estimates = shown.history or () if history else (shown.estimates,)
-            drawn = self._workshop.draw(Drawing(estimates, history, shown.values, shown.candidates, form, dark))
+            drawn = self._workshop.draw(Drawing(estimates, history, shown.values, shown.candidates, form, dark, narrow))
             self._charts.put(key, drawn)
         return drawn
 
     def forget(self, name: str) -> None:
         """Forget what was shown of a metric: its candidates are others now."""
         self._answers.drop(lambda key: key[0] == name)
+        self._searches.drop(lambda key: key[0] == name)
         self._glances.drop(lambda _: True)
 
     def _answer(self, asked: Asked, fresh: float) -> tuple[Shown, bool]:
@@ -206,7 +240,7 @@ class ClosedDesk:
     def _wait(self, *_: object, **__: object) -> NoReturn:
         raise StillDecodingError
 
-    glance = answer = estimates = chart = _wait
+    glance = answer = estimates = search = everything = chart = _wait
 
 
 def _most_common(estimates: Estimates) -> tuple[str, ...]:
@@ -214,3 +248,30 @@ def _most_common(estimates: Estimates) -> tuple[str, ...]:
     rows = estimates.detected if estimates.kind == "string" else estimates.rows
     ordered = sorted(rows, key=lambda row: -(row.consistent if row.consistent is not None else row.share or 0.0))
     return tuple(row.value for row in ordered[:HISTORY_ASKED])
+
+
+class _Rows(msgspec.Struct):
+    """Of estimates as JSON only the rows, each to be read by itself: most are of no interest."""
+
+    rows: list[msgspec.Raw]
+
+
+def _search(body: bytes, wanted: str) -> tuple[Row, ...]:
+    rows = msgspec.json.decode(body, type=_Rows).rows
+    read = msgspec.json.Decoder(Row).decode
+    return _matching(map(read, rows), wanted)
+
+
+def _matching(rows: Iterable[Row], wanted: str) -> tuple[Row, ...]:
+    """Rows that hold a text, so many of those found and so many others; they are in the order of their shares."""
+    found: list[Row] = []
+    others: list[Row] = []
+    for row in rows:
+        kept = found if row.detected else others
+        if len(kept) < SHOWN_ROWS and any(wanted in each.casefold() for each in (row.value, *row.also)):
+            kept.append(row)
+    return (*found, *others)
+
+
+def _no_reports(asked: Asked) -> Refused:
+    return Refused("not_found", f'metric "{asked.metric.name}": has no reports of this time')

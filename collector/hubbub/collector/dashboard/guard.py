@@ -111,7 +111,7 @@ def _admit() -> AnyResponse | None:
     if not getattr(view, "unguarded", False):
         why = None if logged_in() else api.why_not()
         if why is not None:
-            if api.collector_here().admin_token is not None and _wants_pages() and request.method == "GET":
+            if api.collector_here().admin_token is not None and wants_pages() and request.method == "GET":
                 return redirect("/login?" + urlencode({"next": here()}), 303)
             raise why
     if request.method == "POST":
@@ -147,13 +147,13 @@ def _new_visitor() -> str:
     return str(g.visitor)
 
 
-def _wants_pages() -> bool:
+def wants_pages() -> bool:
     """Whether somebody with a browser asks; programs are answered as by the rest of the collector."""
     return request.accept_mimetypes.best_match([PROBLEM, HTML]) == HTML
 
 
 def _refuse(refused: Refused) -> AnyResponse:
-    if not _wants_pages():
+    if not wants_pages():
         return api.refused(refused)
     response = _page(refused.status, refused.detail)
     response.headers.extend(refused.headers)
@@ -162,7 +162,7 @@ def _refuse(refused: Refused) -> AnyResponse:
 
 def _store_down(error: StoreUnavailableError) -> AnyResponse:
     problem_document = api.store_down(error)  # it counts and logs
-    return _page(503, "The store cannot be reached now. Try again later.") if _wants_pages() else problem_document
+    return _page(503, "The store cannot be reached now. Try again later.") if wants_pages() else problem_document
 
 
 def _forged(_: ForgedFormError) -> AnyResponse:
@@ -176,7 +176,7 @@ def _wait(_: StillDecodingError) -> AnyResponse:
 
 def _fail(error: HTTPException) -> AnyResponse:
     """Give Flask's own refusals the form of ours."""
-    if not _wants_pages():
+    if not wants_pages():
         return _problem(error)
     status = CODES[_code(error)]
     too_large = "The form is too large. A long list of candidates can be given as a file."
@@ -194,7 +194,7 @@ def _code(error: HTTPException) -> str:
 
 def _unknown(error: NotFound) -> AnyResponse:
     """Answer to an address that nobody has: with a page and a way back, unless it looks like one of the API."""
-    if request.path.startswith(API) or not _wants_pages():
+    if request.path.startswith(API) or not wants_pages():
         return _problem(error)
     return _finish(_page(404, "Nothing is kept at this address."))
 

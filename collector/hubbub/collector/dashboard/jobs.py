@@ -104,7 +104,7 @@ def _draw(order: Drawing) -> bytes:
         if order.candidates is not None and estimates.reports:
             told = f"{len(estimates.detected):,} of {order.candidates:,} candidates found"
             figure = replace(figure, title=f"{estimates.metric}: {told}")
-    return draw(figure, order.form, dark=order.dark)
+    return draw(figure, order.form, dark=order.dark, narrow=order.narrow)
 
 
 def _decode(order: Look, metric: Metric, store: Store, inside: Counted) -> Estimates:

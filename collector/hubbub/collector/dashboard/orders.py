@@ -84,7 +84,9 @@ class Drawing(msgspec.Struct, frozen=True, tag=True):
     candidates: int | None
     """How many strings were asked about: the estimates hold only those found."""
     form: Literal["svg", "png"]
-    dark: bool
+    dark: bool = False
+    narrow: bool = False
+    """On paper as wide as a phone."""
 
 
 Order: TypeAlias = Glance | Look | History | Drawing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -12,8 +13,9 @@ from markupsafe import Markup
 from hubbub.collector import api
 from hubbub.collector.candidates import LINES, MAX_CANDIDATES, TEXT
 from hubbub.collector.dashboard import guard, tables, words
-from hubbub.collector.dashboard.asked import SAVED, Asked, read_asked
+from hubbub.collector.dashboard.asked import ALL, SAVED, Asked, BackwardsError, read_asked
 from hubbub.collector.dashboard.blueprint import dashboard
+from hubbub.collector.dashboard.desk import SEARCHED_CANDIDATES
 from hubbub.collector.decode.estimates import SHOWN_ROWS
 from hubbub.collector.decode.process import spell
 from hubbub.collector.pictures import sparkline
@@ -43,6 +45,8 @@ class Line(NamedTuple):
     reports: int
     last: str
     spark: Markup
+    lately: int
+    """Reports of the last period."""
     alarms: tuple[str, ...] | None
     candidates: int | None
 
@@ -61,8 +65,8 @@ def overview() -> AnyResponse:
             reports=sum(line.reports for line in lines),
             last=max((day for each in found.values() for day in each.counted), default=None),
             alarms=sum(len(line.alarms or ()) for line in lines),
-            address=request.host_url.rstrip("/"),
             example=next(iter(registry), "metric"),
+            **_start(),
         )
     )
 
@@ -70,19 +74,45 @@ def overview() -> AnyResponse:
 @dashboard.get("/metric/<name>")
 def metric(name: str) -> AnyResponse:
     """All about one metric."""
-    asked, search = _asked(name)
-    found = asked.metric
+    try:
+        asked, search = _asked(name)
+    except BackwardsError as error:
+        if not guard.wants_pages():
+            raise
+        return _backwards(error.asked)
     shown, news = _desk().answer(asked, anew=SAVED in request.args)
-    counted = shown.counted
-    empty = not asked.inside(counted)
-    told: dict[str, Any] = {
+    told = _about(asked, shown) | {"news": news, "saved": request.args.get(SAVED)}
+    if not told["empty"] and shown.estimates is not None:
+        told |= _numbers(shown, shown.estimates, asked.metric.every)
+        if search and asked.metric.kind == "string":
+            told |= _searched(asked, shown, shown.estimates, search)
+    return make_response(render_template("metric.html", **told))
+
+
+def _searched(asked: Asked, shown: Shown, estimates: Estimates, search: str) -> dict[str, Any]:
+    """What a page shows instead of all strings that were found."""
+    return {
+        "search": search,
+        "table": tables.of_search(estimates, _desk().search(asked, shown, search)),
+        "all_searched": (shown.candidates or 0) <= SEARCHED_CANDIDATES,
+    }
+
+
+def _backwards(asked: Asked) -> AnyResponse:
+    """Show the metric with its form, and what is wrong with the days in it."""
+    shown, _ = _desk().answer(replace(asked, start=None, end=None))
+    return make_response(render_template("metric.html", **_about(asked, shown), backwards=True), 400)
+
+
+def _about(asked: Asked, shown: Shown) -> dict[str, Any]:
+    """What stands on the page of a metric, whatever there is of it."""
+    found, counted = asked.metric, shown.counted
+    return {
         "metric": found,
         "asked": asked,
-        "search": search,
         "shown": shown,
-        "news": news,
         "reports": sum(counted.values()),
-        "empty": empty,
+        "empty": not asked.inside(counted),
         "last": words.period(max(counted, default=None), found.every),
         "spark": _spark(found, counted),
         "promises": words.promises(found),
@@ -91,14 +121,12 @@ def metric(name: str) -> AnyResponse:
         "query": asked.query(),
         "confidences": sorted({*CONFIDENCES, asked.confidence}),
         "controls": list(dict.fromkeys([*CONTROLS, str(asked.control)])),
-        "address": request.host_url.rstrip("/"),
         "here": guard.here(),
-        "saved": request.args.get(SAVED),
         "most": MAX_CANDIDATES,
+        "search": "",
+        "saved": None,
+        **_start(),
     }
-    if not empty and shown.estimates is not None:
-        told |= _numbers(shown, shown.estimates, found.every, search)
-    return make_response(render_template("metric.html", **told))
 
 
 @dashboard.get("/metric/<name>/chart.svg")
@@ -124,7 +152,10 @@ def picture(name: str) -> AnyResponse:
 @dashboard.get("/metric/<name>/estimates.csv")
 def as_csv(name: str) -> AnyResponse:
     """The estimates as a table for other programs."""
-    estimates = _desk().estimates(_asked(name)[0]).estimates
+    asked = _asked(name)[0]
+    if _all_wanted(asked):
+        return _download(_desk().everything(asked, "text/csv"), "text/csv; charset=utf-8", f"{name}-all.csv")
+    estimates = _desk().estimates(asked).estimates
     assert estimates is not None  # noqa: S101  (it would have been refused)
     body = spell(estimates, "text/csv", undetected=False)
     return _download(body, "text/csv; charset=utf-8", f"{name}.csv")
@@ -133,7 +164,10 @@ def as_csv(name: str) -> AnyResponse:
 @dashboard.get("/metric/<name>/estimates.json")
 def as_json(name: str) -> AnyResponse:
     """The estimates as the API tells them."""
-    return _download(_desk().estimates(_asked(name)[0]).body, api.JSON, f"{name}.json")
+    asked = _asked(name)[0]
+    if _all_wanted(asked):
+        return _download(_desk().everything(asked, "application/json"), api.JSON, f"{name}-all.json")
+    return _download(_desk().estimates(asked).body, api.JSON, f"{name}.json")
 
 
 @dashboard.post("/metric/<name>/candidates")
@@ -162,11 +196,22 @@ def _asked(name: str) -> tuple[Asked, str]:
     return read_asked(api.metric_named(name), request.args)
 
 
+def _all_wanted(asked: Asked) -> bool:
+    """Whether strings that were not found are wanted too; everything else is always told whole."""
+    return Query(request.args, *request.args).flag(ALL) and asked.metric.kind == "string"
+
+
+def _start() -> dict[str, Any]:
+    """What a client has to be told; the ingest key itself is for the operator to hand out."""
+    return {"address": request.host_url.rstrip("/"), "needs_key": api.collector_here().ingest_key is not None}
+
+
 def _line(found: Metric, glimpse: Glimpse) -> Line:
     counted, listed = glimpse.counted, glimpse.listed
     last = words.period(max(counted, default=None), found.every)
     strings = None if listed is None else listed[1]
-    return Line(found, sum(counted.values()), last, _spark(found, counted), glimpse.alarms, strings)
+    lately = counted[max(counted)] if counted else 0
+    return Line(found, sum(counted.values()), last, _spark(found, counted), lately, glimpse.alarms, strings)
 
 
 def _spark(found: Metric, counted: Counted) -> Markup:
@@ -185,22 +230,24 @@ def _lately(found: Metric, counted: Counted) -> list[float]:
     return [float(counted.get(day, 0)) for day in reversed(days)]
 
 
-def _numbers(shown: Shown, estimates: Estimates, every: str, search: str) -> dict[str, Any]:
+def _numbers(shown: Shown, estimates: Estimates, every: str) -> dict[str, Any]:
     """The tables of a page, and what is said about them."""
     return {
         "estimates": estimates,
-        "table": tables.of_estimates(estimates, search),
+        "table": tables.of_estimates(estimates),
         "quantiles": tables.of_quantiles(estimates),
         "history": tables.of_history(shown, estimates.kind, every),
-        "found": len(estimates.detected),
+        # What could not be looked at is not fine either.
+        "looks": [each for each in estimates.diagnostics if each.alarm or each.value is not None],
         "hidden": max(len(estimates.detected) - SHOWN_ROWS, 0) if estimates.kind == "string" else 0,
     }
 
 
 def _chart(name: str, *, history: bool) -> AnyResponse:
     asked, _ = _asked(name)
-    dark = request.args.get("dark") == "1"
-    return Response(_desk().chart(asked, history=history, form="svg", dark=dark), content_type="image/svg+xml")
+    dark, narrow = (request.args.get(key) == "1" for key in ("dark", "narrow"))
+    drawn = _desk().chart(asked, history=history, form="svg", dark=dark, narrow=narrow)
+    return Response(drawn, content_type="image/svg+xml")
 
 
 def _download(body: bytes, content_type: str, name: str) -> AnyResponse:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from hubbub.shared.budget import metric_year
+
 if TYPE_CHECKING:
     from datetime import date
 
@@ -13,7 +15,11 @@ if TYPE_CHECKING:
 AFTER = (7, 30)
 """Numbers of reports that the privacy card speaks of, besides one and all."""
 
+SMALLEST_CHANCE = 1e-300
+"""The smallest p-value that is told as a number."""
+
 NOTHING = "\N{EN DASH}"
+PER = {"once": "Reports per day", "day": "Reports per day", "week": "Reports per week"}
 EVERY = {"once": "once for each device", "day": "once a day", "week": "once a week"}
 
 
@@ -32,7 +38,20 @@ def promises(metric: Metric) -> list[Promise]:
         return told
     told += [_promise(f"{n} reports", metric.epsilon(n), f"{n} reports of one answer change") for n in AFTER]
     lifetime = metric.epsilon(math.inf)
-    return [*told, _promise("A lifetime", lifetime, "All reports of one answer together, however many, change")]
+    told.append(_promise("A lifetime", lifetime, "All reports of one answer together, however many, change"))
+    return told if metric.lifetime_values == 1 else [*told, _of_all_values(metric)]
+
+
+def _of_all_values(metric: Metric) -> Promise:
+    """What `hubbub privacy` adds up: all different answers; where nothing limits how many, those of a year."""
+    limit = metric.lifetime_values
+    if limit is None:
+        year = metric_year(metric)
+        subject = f"All {year.reports:,} reports of a year, each of another answer, together change"
+        return _promise("A year of new answers", year.epsilon, subject, "answers")
+    all_of_them = "both" if limit == 2 else f"all {limit:,}"
+    subject = f"All reports of {all_of_them} different answers together, however many, change"
+    return _promise(f"{all_of_them.capitalize()} answers", limit * metric.epsilon(math.inf), subject, "answers")
 
 
 def values_promise(metric: Metric) -> str:
@@ -41,7 +60,7 @@ def values_promise(metric: Metric) -> str:
         return "Each device sends one report, once."
     limit = metric.lifetime_values
     told = "and nothing limits how many" if limit is None else f"and a device never reveals more than {limit:,} of them"
-    return f"These numbers are about one answer. Each different one adds as much again, {told}."
+    return f"Each different answer adds as much again as the first, {told}."
 
 
 def factor(epsilon: float) -> str:
@@ -66,9 +85,9 @@ def period(day: date | None, every: str) -> str:
     return f"week of {day}" if every == "week" else str(day)
 
 
-def per_cent(share: float | None) -> str:
-    """Spell a share."""
-    return NOTHING if share is None else f"{100 * share:.2f} %"
+def chance(p_value: float) -> str:
+    """Spell a p-value, which is never nothing: the smallest are only too small for a number."""
+    return f"{p_value:.2g}" if p_value >= SMALLEST_CHANCE else f"< {SMALLEST_CHANCE:g}"
 
 
 def control(spelled: str) -> str:
@@ -78,6 +97,6 @@ def control(spelled: str) -> str:
     return f"{allowed} of those found" if way == "fdr" else f"any, with a chance of {allowed}"
 
 
-def _promise(name: str, epsilon: float, subject: str) -> Promise:
-    sentence = f"{subject} anyone's odds about a person's answer by a factor of at most {factor(epsilon)}."
+def _promise(name: str, epsilon: float, subject: str, about: str = "answer") -> Promise:
+    sentence = f"{subject} anyone's odds about a person's {about} by a factor of at most {factor(epsilon)}."
     return Promise(name, f"{math.ceil(epsilon * 1000 - 1e-9) / 1000:.3f}", sentence)

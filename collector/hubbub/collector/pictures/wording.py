@@ -22,7 +22,8 @@ def number(value: float, reach: float) -> str:
     """Write a number with as many digits as half its interval lets anybody know."""
     reach = reach or abs(value)
     decimals = 1 - math.floor(math.log10(reach) + 1e-9) if 0 < reach < math.inf else 0
-    written = f"{value:,.{min(max(decimals, 0), 9)}f}"
+    known = round(value, decimals) if decimals < 0 else value
+    written = f"{known:,.{min(max(decimals, 0), 9)}f}"
     return written.removeprefix("-") if not written.strip("-0.,") else written
 
 

@@ -21,6 +21,7 @@ from hubbub.shared.period import today
 from hubbub.simulations.demo import attack, show
 from hubbub.simulations.demo.crowd import CANDIDATES, DAYS, HABITS, gather
 from hubbub.simulations.demo.outcome import Outcome, compare
+from hubbub.simulations.demo.visit import warm
 from hubbub.simulations.errors import LiveError
 from hubbub.simulations.live import HOST, LiveCollector, free_port, simulate_clients
 
@@ -130,6 +131,7 @@ def _learn(collector: LiveCollector, crowd: Crowd, devices: int, seed: int) -> O
 
 def _stay(collector: LiveCollector) -> None:
     try:
+        warm(collector.url, list(collector.registry))
         click.echo(f"\nDashboard: {collector.url}/  Ctrl-C ends it")
         collector.wait()
     except KeyboardInterrupt:
@@ -138,12 +140,19 @@ def _stay(collector: LiveCollector) -> None:
 
 @contextmanager
 def _ending_in_order() -> Iterator[None]:
-    """Whoever ends us, by Ctrl-C or otherwise, ends the collector too; that is not to be interrupted a second time."""
+    """Whoever ends us, by Ctrl-C or otherwise, ends the collector too; that is not to be interrupted a second time.
+
+    A signal may come in the middle of anything, such as a lock that a thread pool has half given back. What that breaks
+    on the way out is of no interest.
+    """
+    ended = False
     signals = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
         signals.append(signal.SIGHUP)
 
     def end(*_: Any) -> None:
+        nonlocal ended
+        ended = True
         for each in signals:
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
@@ -151,6 +160,10 @@ def _ending_in_order() -> Iterator[None]:
     before = {each: signal.signal(each, end) for each in signals}
     try:
         yield
+    except Exception:
+        if ended:
+            raise KeyboardInterrupt from None
+        raise
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
