@@ -101,17 +101,25 @@ def test_reports_in_no_order_are_counted_the_same(tmp_path: Path, monkeypatch: p
     np.testing.assert_array_equal(found.counts, counts)
 
 
-def test_work_is_cut_into_points_of_one_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_work_is_cut_into_few_points_of_which_the_last_are_small(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(tmp_path, group=50)  # 300 and 307 reports a day
-    monkeypatch.setattr(counting, "POINT_REPORTS", 200)
+    monkeypatch.setattr(counting, "POINT_REPORTS", 400)
+    monkeypatch.setattr(counting, "LAST_REPORTS", 100)
     place = Place(str(tmp_path))
     files = counting.look_at(place, [file.name for file in place.files()])
-    points = list(counting._points(files))
+    points = list(counting._points(files, workers))
     sizes = [sum(min(50, head.reports - 50 * each) for _, head, some in point for each in some) for point in points]
     assert sum(sizes) == 3 * 607
-    assert max(sizes) <= 200
-    assert max(sizes[-3:]) <= 100  # the last ones are shared out evenly
-    assert len(points) <= 3 * 607 / 150 + 1
+    assert max(sizes) <= 400
+    left = 3 * 607
+    for size in sizes:
+        assert size <= max(left / (2 * workers), 100)
+        left -= size
+    assert max(sizes[-2:]) <= 100
+    assert len(points) < 3 * 607 / 100  # fewer than if all were small
     assert any(len(point) > 1 for point in points)
 
 

@@ -41,7 +41,8 @@ class Workers:
     def __init__(self, number: int = 1, scheduler: str | None = None) -> None:
         if number < 1:
             raise ParameterError(f"workers: {number} is none; allowed: 1 and above")
-        self._number = number
+        self.number = number
+        """How many things are done at a time; of a cluster, when it was asked."""
         self._scheduler = scheduler
         self._open = ExitStack()
         self._submit: Callable[..., Iterable[Any]] = map
@@ -49,11 +50,11 @@ class Workers:
     def __enter__(self) -> Self:
         if self._scheduler is not None:
             with ExitStack() as opened:  # closed again unless all of it works
-                self._submit = _dask(self._scheduler, opened)
+                self.number, self._submit = _dask(self._scheduler, opened)
                 self._open = opened.pop_all()
-        elif self._number > 1:
+        elif self.number > 1:
             # Spawned, not forked: this process may have threads.
-            pool = ProcessPoolExecutor(self._number, multiprocessing.get_context("spawn"))
+            pool = ProcessPoolExecutor(self.number, multiprocessing.get_context("spawn"))
             self._open.callback(pool.shutdown, cancel_futures=True)
             self._submit = _in_processes(pool)
         return self
@@ -110,7 +111,7 @@ def _in_processes(pool: ProcessPoolExecutor) -> Callable[..., Iterator[Any]]:
     return submit
 
 
-def _dask(scheduler: str, opened: ExitStack) -> Callable[..., Iterator[Any]]:
+def _dask(scheduler: str, opened: ExitStack) -> tuple[int, Callable[..., Iterator[Any]]]:
     distributed = _distributed()
     _knock(scheduler)
     try:
@@ -130,6 +131,7 @@ def _dask(scheduler: str, opened: ExitStack) -> Callable[..., Iterator[Any]]:
             f"scheduler {scheduler}: has had no worker for {WORKER_SECONDS} s; allowed: one at least"
         ) from None
     _check_versions(scheduler, client)
+    number = max(sum(client.nthreads().values()), 1)
 
     def submit(function: Callable[..., Any], *columns: Any) -> Iterator[Any]:
         try:
@@ -154,7 +156,7 @@ def _dask(scheduler: str, opened: ExitStack) -> Callable[..., Iterator[Any]]:
                 "of hubbub is installed"
             ) from None
 
-    return submit
+    return number, submit
 
 
 def _distributed() -> Any:

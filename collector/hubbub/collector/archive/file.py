@@ -163,11 +163,16 @@ def read_runs(place: Place, name: str, indices: list[int] | None = None) -> Iter
         for index in range(file.metadata.num_row_groups) if indices is None else indices:
             with _reading(place, name):
                 table = file.read_row_group(index, use_threads=False)
-                cohorts, bits = (table.column(each).combine_chunks() for each in ("cohort", "bits"))
+                cohorts, bits = (_whole(table.column(each)) for each in ("cohort", "bits"))
             start = bits.offset * head.width
             flat = np.frombuffer(bits.buffers()[1], np.uint8, len(bits) * head.width, start)
             reports = Reports(cohorts.to_numpy(), flat.reshape(len(bits), head.width))
             yield reports, _check_reports(place.path(name), head, *reports)
+
+
+def _whole(column: Any) -> Any:
+    """Give a column in one piece; the library copies even one that is."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def read_reports(place: Place, name: str) -> Reports:
