@@ -7,7 +7,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hubbub.collector.acceptance import Judged
 from hubbub.collector.store import Store
@@ -39,20 +39,34 @@ privacy = {{ report = 1, lifetime = 2 }}
 )
 
 
+class Commit(NamedTuple):
+    """Seconds of one commit, by the clock and of the processor's time, at the median."""
+
+    bare: float
+    bare_cpu: float
+    archived: float
+    archived_cpu: float
+
+
 def main() -> None:
-    registry = Registry.parse(METRICS)
     print(f"\nCommits of a shard on SQLite, batches of {REPORTS} reports of 128 bits; medians, taking turns")
     print(f"  {'batches in a commit':22}{'commits/s':>12}{'with archive':>15}{'ratio':>9}{'of CPU time':>14}")
-    for size, commits in SIZES.items():
-        with tempfile.TemporaryDirectory() as folder:
-            plain, keeping = (_shard(Path(folder) / name, registry) for name in ("plain.db", "archive.db"))
-            keeping.keep(Parts(1 << 40, lambda _: None))
-            times = [(*_seconds(plain, size), *_seconds(keeping, size)) for _ in range(commits)]
-            for shard in (plain, keeping):
-                shard.close()
-        bare, bare_cpu, archived, archived_cpu = (statistics.median(each) for each in zip(*times, strict=True))
-        rates = f"{1 / bare:12.1f}{1 / archived:15.1f}{bare / archived:9.2f}"
-        print(f"  {size:<22}{rates}{bare_cpu / archived_cpu:14.2f}")
+    for size in SIZES:
+        each = measure(size)
+        rates = f"{1 / each.bare:12.1f}{1 / each.archived:15.1f}{each.bare / each.archived:9.2f}"
+        print(f"  {size:<22}{rates}{each.bare_cpu / each.archived_cpu:14.2f}")
+
+
+def measure(size: int) -> Commit:
+    """Commit so many batches at a time, to a store with an archive and to one without."""
+    registry = Registry.parse(METRICS)
+    with tempfile.TemporaryDirectory() as folder:
+        plain, keeping = (_shard(Path(folder) / name, registry) for name in ("plain.db", "archive.db"))
+        keeping.keep(Parts(1 << 40, lambda _: None))
+        times = [(*_seconds(plain, size), *_seconds(keeping, size)) for _ in range(SIZES[size])]
+        for shard in (plain, keeping):
+            shard.close()
+    return Commit(*(statistics.median(each) for each in zip(*times, strict=True)))
 
 
 def _shard(path: Path, registry: Registry) -> Shard:

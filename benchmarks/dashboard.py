@@ -41,7 +41,7 @@ DEVICES = 20_000 if QUICK else 200_000
 ASKED = 20 if QUICK else 100
 """Times that each page is asked for."""
 
-ROUNDS, SECONDS = (2, 2) if QUICK else (12, 3)
+ROUNDS, SECONDS = (2, 2) if QUICK else (8, 3)
 CONCURRENCY = 16
 """Batches at a time, where they come as fast as they are answered."""
 

@@ -37,6 +37,8 @@ class Job:
     reports: int = 1_000_000
     strings: int = 100
     """How many different strings the devices hold."""
+    seeds: int = 1
+    """How many populations are drawn, and decoded one by one."""
     wanted: float | None = None
     """CPU seconds, at most."""
     wanted_memory: float | None = None
@@ -44,7 +46,9 @@ class Job:
 
     @property
     def rounds(self) -> int:
-        """How often it is decoded; the fastest round counts, as the one least disturbed."""
+        """How often each is decoded; the fastest round counts, as the one least disturbed."""
+        if self.seeds > 1:
+            return 1
         return 3 if self.candidates <= 100_000 else 2
 
     def run(self) -> dict[str, Any]:
@@ -59,6 +63,7 @@ class Job:
             "reports": self.reports,
             "strings": self.strings,
             "rounds": self.rounds,
+            "seeds": self.seeds,
         }
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.decode_worker", json.dumps(job)],

@@ -52,7 +52,7 @@ WORDS = (0, 2, 6)
 class Table(Struct, frozen=True):
     """A table of its own."""
 
-    section: Literal["growth", "peers"]
+    section: Literal["ingest", "growth", "peers"]
     title: str
     header: list[str]
     rows: list[list[str]]

@@ -1,7 +1,8 @@
 """`make bench`: one run, one table of ratios, one page.
 
-What was measured is kept in docs/benchmarks.json; docs/benchmarks.md and the tables of docs/design/scale.md are made
-from it, here, and by nobody's hand. `python -m benchmarks.page` makes them again without measuring.
+What was measured is kept in docs/benchmarks.json; docs/benchmarks.md, the tables of docs/design/scale.md and what other
+pages quote (`quoted.py`) are made from it, here, and by nobody's hand. `python -m benchmarks.page` makes them again
+without measuring.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from benchmarks import machine, part, scale, writing
+from benchmarks import machine, part, quoted, scale, writing
 from benchmarks.findings import HEADER, WORDS, Findings, Row
 from benchmarks.peer_environment import PEERS, Peers, label
 from benchmarks.sized import QUICK
@@ -30,13 +31,19 @@ INTRO = """# Benchmarks
 
 This page was written by `make bench`, in one run on one machine. Compare the numbers of a row with each other, not with
 those of another machine: run it on yours. `HUBBUB_BENCH_QUICK=1 make bench` is a shorter run, to see that it works.
+README.md and the guides quote this page, by the same script; where another page has a table of its own run, this one
+counts.
 """
 RATIOS = """
 A ratio says how many times better hubbub is: above 1 it makes more in the same time, or needs less for the same. Beside
 a limit it says how much of it is left. *Wanted* is the least ratio that was asked for before anything was built. Rates
 of clients and of counting are those of one core, in processor time. *By*: `python -m benchmarks NAME` measures the row
 alone.
+
+Of the peers none has the piecewise mechanism for means, nor another one that sends one bit: what they have for a number
+is Laplace noise, and so that is what the mean is measured beside. diffprivlib has nothing that adds up reports.
 """
+INGEST = "\nEvery batch of hubbub is on disk before it is acknowledged; the other servers keep nothing.\n"
 GROWTH = "\nWhat a thing costs should grow with the work, and no faster. All lines are from the same run.\n"
 UNLIKE = """
 The peers are libraries of mechanisms and estimators; hubbub is a client and a collector. So some of what a client must
@@ -99,6 +106,7 @@ def write() -> None:
     PAGE.write_text(page(measured), encoding="utf-8")
     for name, text in scale.sections(measured.figures).items():
         writing.write_section(SCALE, name, text)
+    quoted.write(measured)
 
 
 def page(measured: Measured) -> str:
@@ -111,11 +119,12 @@ def page(measured: Measured) -> str:
     if missing:
         pieces += ["\n## What was not measured\n\n", "".join(f"- {line}\n" for line in missing)]
     for section, title, words in (
+        ("ingest", "Durable ingest", INGEST),
         ("growth", "How cost grows with work", GROWTH),
         ("peers", "What the peers do not do", UNLIKE),
     ):
         tables = [table for each in measured.parts.values() for table in each.tables if table.section == section]
-        pieces += [f"\n## {title}\n", words]
+        pieces += [f"\n## {title}\n", words] if tables else []
         pieces += [f"\n{wrapped(table.title)}\n\n{writing.table(table.header, table.rows)}\n" for table in tables]
     states = [[name, state] for name, state in measured.peers.items()]
     pieces += [

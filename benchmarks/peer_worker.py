@@ -132,11 +132,22 @@ def _reports_until_alone(client: Any, places: Any, device: int) -> int:
 
 
 def pure_decode(job: dict[str, Any]) -> dict[str, Any]:
-    """The decoder of pure-ldp on counts that a right client would have made."""
+    """The decoder of pure-ldp on counts that a right client would have made; the error is over all seeds."""
+    best: dict[str, Any] = {"seconds": float("inf")}
+    squares = []
+    for seed in range(1, job["seeds"] + 1):
+        taken = _decode(job, seed)
+        squares.append(taken.pop("square"))
+        best = min(best, taken, key=lambda each: float(each["seconds"]))
+    return best | {"error": float(np.sqrt(np.mean(squares)))}
+
+
+def _decode(job: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Draw a population and hash functions, and decode it."""
     from pure_ldp.frequency_oracles.rappor import RAPPORServer  # noqa: PLC0415
 
-    rng = np.random.default_rng(job["seed"])
-    random.seed(job["seed"])
+    rng = np.random.default_rng(seed)
+    random.seed(seed)
     server = RAPPORServer(job["f"], job["bits"], job["hashes"], job["candidates"], num_of_cohorts=job["cohorts"])
     held = rng.multinomial(job["reports"], 1 / np.arange(1, job["strings"] + 1) / _harmonic(job["strings"]))
     members = rng.multinomial(held, np.full(job["cohorts"], 1 / job["cohorts"]))
@@ -155,8 +166,10 @@ def pure_decode(job: dict[str, Any]) -> dict[str, Any]:
         begin = time.process_time()
         estimates = server.estimate_all(range(1, job["candidates"] + 1), suppress_warnings=True)
         times.append(time.process_time() - begin)
+    shares = estimates[: job["strings"]] / job["reports"]
     return {
         "seconds": min(times),
+        "square": float(np.mean((shares - held / job["reports"]) ** 2)),
         "found": int((estimates > 0).sum()),
         "absent": int((estimates[job["strings"] :] > 0).sum()),
         "mass_absent": float(estimates[job["strings"] :].sum() / job["reports"]),

@@ -219,7 +219,7 @@ def decoding(peers: Peers) -> str:
             "candidates": job.candidates,
             "strings": job.strings,
             "reports": job.reports,
-            "seed": 1,
+            "seeds": 1,
             "rounds": job.rounds,
         }
         try:

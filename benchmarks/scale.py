@@ -13,53 +13,85 @@ from typing import TYPE_CHECKING
 from benchmarks import writing
 from benchmarks.findings import number
 from hubbub.collector.acceptance import DEFAULT_DAYS_BACK
+from hubbub.collector.collector import CLOCK_DAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 DAILY = (10**6, 10**8, 10**10)
 METRICS = 10
 COHORTS = 64
 PEAK = 3.0
 USED = 0.5
-ID_DAYS = DEFAULT_DAYS_BACK + 1
+COMES_LATER = 1
+"""Days after its own that a day's batch arrives: it is sent when the day is over."""
+
+ID_DAYS = DEFAULT_DAYS_BACK + CLOCK_DAYS + 1 - COMES_LATER
+"""Ids of the periods from so many days ago to today are there; those of today are not yet."""
+
 TALLY_DAYS = 365
 ARCHIVE_DAYS = 30
 CORE_HOUR, GB_MONTH = 0.05, 0.10
-DATABASE_CORES, DATABASE_GB, DATABASE_MB_S, NETWORK_MBIT_S = 16, 1_000, 500, 1_000
+DATABASE_CORES, DATABASE_GB, DISK_MB_S, NETWORK_MBIT_S = 16, 1_000, 500, 1_000
 
 ASSUMED = {
-    "metrics, each of 128 bits, reported once a day by every device in one batch": METRICS,
+    "metrics, each of 128 bits, reported once a day by every device": METRICS,
     "cohorts of each": COHORTS,
     "the busiest hour, in multiples of the average": PEAK,
     "share of what is there that may be used in that hour": USED,
-    "days that ids of batches are kept (`days_back`, and the day itself)": ID_DAYS,
+    f"days that ids of batches are kept (`days_back` {DEFAULT_DAYS_BACK} and {CLOCK_DAYS} for clocks)": ID_DAYS,
     "days that tallies are kept": TALLY_DAYS,
     "days that the archive is kept": ARCHIVE_DAYS,
     "price of a core-hour, dollars": CORE_HOUR,
     "price of a GB-month, dollars": GB_MONTH,
-    "the database machine: cores": DATABASE_CORES,
-    "the database machine: disk, GB": DATABASE_GB,
-    "the database machine: what its disk writes, MB/s": DATABASE_MB_S,
+    "a database machine: cores": DATABASE_CORES,
+    "a database machine: disk, GB": DATABASE_GB,
+    "what a disk reads or writes, MB/s": DISK_MB_S,
     "the network into the collectors, Mbit/s": NETWORK_MBIT_S,
 }
 
+BATCHED = {METRICS: f"One batch a day with all {METRICS} reports:", 1: "A batch for each report:"}
+"""How a device may send: as well as it can, and as badly."""
+
+
+def _end(in_batch: int) -> str:
+    """What the names of figures end with; those of batches with all reports have none."""
+    return "" if in_batch == METRICS else f"_{in_batch}"
+
+
+def _reports(in_batch: int) -> str:
+    return f"{in_batch} report{'s' if in_batch > 1 else ''} a batch"
+
+
+OF_STORES = {
+    "rate": ("{store}, batches/s of one process", "ingest"),
+    "collector_cpu": ("{store}, CPU s a batch of the collector", "ingest"),
+    "database_cpu": ("{store}, CPU s a batch of the database", "ingest"),
+    "written": ("{store}, bytes a batch that are written to its disk", "ingest"),
+    "id_bytes": ("{store}, bytes a batch id", "ingest"),
+}
 FIGURES = {
-    "sqlite_rate": ("SQLite, batches/s of one process", "ingest"),
-    "sqlite_collector_cpu": ("SQLite, CPU s a batch", "ingest"),
-    "sqlite_written": ("SQLite, bytes written a batch", "ingest"),
-    "sqlite_id_bytes": ("SQLite, bytes a batch id", "ingest"),
+    **{
+        f"{store.lower()}_{name}{_end(number)}": (f"{words.format(store=store)}, {_reports(number)}", by)
+        for number in BATCHED
+        for store in ("SQLite", "PostgreSQL")
+        for name, (words, by) in OF_STORES.items()
+        if (store, name) != ("SQLite", "database_cpu")  # there the collector is all there is
+    },
+    "several": ("collectors on one PostgreSQL, the most that were measured", "ingest"),
+    "several_collector_cpu": ("times the CPU of one that a batch then costs a collector", "ingest"),
+    "several_database_cpu": ("times the CPU of one that a batch then costs the database", "ingest"),
     "sqlite_tally_bytes": ("SQLite, bytes a row of a tally", "sizes"),
-    "postgresql_rate": ("PostgreSQL, batches/s of one process", "ingest"),
-    "postgresql_collector_cpu": ("PostgreSQL, CPU s a batch of the collector", "ingest"),
-    "postgresql_database_cpu": ("PostgreSQL, CPU s a batch of the database", "ingest"),
-    "postgresql_written": ("PostgreSQL, bytes of its log a batch", "ingest"),
-    "postgresql_id_bytes": ("PostgreSQL, bytes a batch id", "ingest"),
     "postgresql_tally_bytes": ("PostgreSQL, bytes a row of a tally", "sizes"),
-    "wire_json_10": ("bytes on the wire a report, JSON and gzip", "sizes"),
-    "wire_msgpack_10": ("bytes on the wire a report, msgpack and gzip", "sizes"),
+    **{
+        f"wire_{form.lower()}_{number}": (f"bytes on the wire a report, {form}, {_reports(number)}", "sizes")
+        for number in BATCHED
+        for form in ("JSON", "msgpack")
+    },
     "archive_bytes": ("archive, bytes a report", "sizes"),
-    "archive_rate": ("archive, reports/s counted by one process", "archives"),
+    "archive_slower": ("times as long that a commit takes with an archive", "archives"),
+    "archive_cpu": ("times the CPU that a commit takes with an archive", "archives"),
+    "archive_rate": ("archive, reports/s counted by one process, read from memory", "archives"),
     "decode_10000": ("decode, CPU s for 10,000 candidates", "decodes"),
 }
 """What is reckoned with: words, and the part of `make bench` that measures it."""
@@ -68,26 +100,28 @@ APART = (
     "several databases, each with collectors and an address of its own. An app keeps to one address, so that a batch "
     "that is sent again meets its own id; tallies of all add"
 )
-ONE_WRITER = "the one writer of SQLite"
+ONE_WRITER, NETWORK, IDS = "the one writer of SQLite", "network", "disk for batch ids"
 ADVICE = {
     ONE_WRITER: "PostgreSQL, and more collectors",
     "cores of the database": APART,
-    "disk for batch ids": f"accept reports for fewer days (`days_back`), or {APART}",
+    IDS: f"accept reports for fewer days (`days_back`), or {APART}",
     "what the disk writes": APART,
-    "network": "several addresses for the collectors; with gzip, msgpack saves little",
+    NETWORK: "several addresses for the collectors; with gzip, msgpack saves little",
 }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a number of reports a day needs."""
+    """What a number of reports a day needs, with an archive."""
 
     reports: int
     figures: Mapping[str, float]
+    in_batch: int = METRICS
+    """Reports in a batch."""
 
     @property
     def batches(self) -> float:
-        return self.reports / METRICS
+        return self.reports / self.in_batch
 
     @property
     def peak(self) -> float:
@@ -97,22 +131,44 @@ class Plan:
     @property
     def store(self) -> str:
         """SQLite as long as one process is enough for it."""
-        return "SQLite" if self.peak <= USED * self.figures["sqlite_rate"] else "PostgreSQL"
+        return "SQLite" if self.peak <= USED * self._alone("sqlite") else "PostgreSQL"
+
+    def _alone(self, store: str) -> float:
+        """Batches a second of a process that is the only one, and keeps an archive."""
+        return self.figures[f"{store}_rate{_end(self.in_batch)}"] / self.figures["archive_slower"]
 
     def of_store(self, figure: str) -> float:
-        return self.figures.get(f"{self.store.lower()}_{figure}", 0.0)
+        return self.figures.get(f"{self.store.lower()}_{figure}{_end(self.in_batch)}", 0.0)
+
+    def crowded(self, part: str) -> float:
+        """Times the CPU that a batch costs where several collectors share a database: smaller commits, and waiting."""
+        alone = self._alone(self.store.lower())
+        several = self.store == "PostgreSQL" and self.peak > USED * alone
+        return max(1.0, self.figures[f"several_{part}_cpu"]) if several else 1.0
+
+    @property
+    def rate(self) -> float:
+        """Batches a second of one process; it takes as many fewer as each costs it more."""
+        return self._alone(self.store.lower()) / self.crowded("collector")
 
     @property
     def processes(self) -> int:
-        return ceil(self.peak / (USED * self.of_store("rate")))
+        return ceil(self.peak / (USED * self.rate))
+
+    @property
+    def batch_cpu(self) -> float:
+        """CPU seconds a batch of the collector."""
+        return self.of_store("collector_cpu") * self.figures["archive_cpu"] * self.crowded("collector")
 
     @property
     def collector_cores(self) -> float:
-        return self.peak * self.of_store("collector_cpu") / USED
+        return self.peak * self.batch_cpu / USED
 
     @property
     def database_cores(self) -> float:
-        return self.peak * self.of_store("database_cpu") / USED
+        """Cores in all; what an archive costs PostgreSQL is taken to be what it costs a commit on SQLite."""
+        cpu = self.of_store("database_cpu") * self.figures["archive_cpu"] * self.crowded("database")
+        return self.peak * cpu / USED
 
     @property
     def tally_rows(self) -> int:
@@ -129,7 +185,7 @@ class Plan:
 
     @property
     def tally_gb(self) -> float:
-        return self.tally_rows * TALLY_DAYS * self.of_store("tally_bytes") / 1e9
+        return self.tally_rows * TALLY_DAYS * self.figures[f"{self.store.lower()}_tally_bytes"] / 1e9
 
     @property
     def archive_gb_a_day(self) -> float:
@@ -137,7 +193,7 @@ class Plan:
 
     @property
     def network_gb_a_day(self) -> float:
-        return self.reports * self.figures["wire_json_10"] / 1e9
+        return self.reports * self.figures[f"wire_json_{self.in_batch}"] / 1e9
 
     @property
     def network_mbit(self) -> float:
@@ -145,13 +201,15 @@ class Plan:
 
     @property
     def written_mb(self) -> float:
-        """Megabytes a second that the disk writes in the busiest hour."""
-        return self.peak * self.of_store("written") / 1e6
+        """Megabytes a second that the store writes in the busiest hour; reports wait in it for their file."""
+        waiting = self.in_batch * self.figures["archive_bytes"]
+        return self.peak * (self.of_store("written") + waiting) / 1e6
 
     @property
     def counting_hours(self) -> float:
-        """Core-hours a day to count the day's archive once."""
-        return self.reports / self.figures["archive_rate"] / 3600
+        """Core-hours a day to count the day's archive once, from a disk."""
+        of_disk = DISK_MB_S * 1e6 / self.figures["archive_bytes"]
+        return self.reports / min(self.figures["archive_rate"], of_disk) / 3600
 
     @property
     def decoding_hours(self) -> float:
@@ -159,26 +217,16 @@ class Plan:
         return METRICS * self.figures["decode_10000"] / 3600
 
     @property
-    def core_hours(self) -> float:
-        """Core-hours a month; whole cores are paid for, by day and night."""
-        cores = ceil(self.collector_cores) + ceil(self.database_cores)
-        return 730 * cores + 30.4 * (self.counting_hours + self.decoding_hours)
-
-    @property
-    def gb_months(self) -> float:
-        return self.id_gb + self.tally_gb + self.archive_gb_a_day * ARCHIVE_DAYS
-
-    @property
     def loads(self) -> dict[str, float]:
-        """How much of one database machine, and of the network, is used in the busiest hour; 1 is all there is."""
+        """How much of one database machine, and of the network, is used; 1 is all there is."""
         shares = {
             "cores of the database": self.database_cores * USED / DATABASE_CORES,
-            "disk for batch ids": self.id_gb / DATABASE_GB,
-            "what the disk writes": self.written_mb / DATABASE_MB_S,
-            "network": self.network_mbit / NETWORK_MBIT_S,
+            IDS: self.id_gb / DATABASE_GB,
+            "what the disk writes": self.written_mb / DISK_MB_S,
+            NETWORK: self.network_mbit / NETWORK_MBIT_S,
         }
         # SQLite has one writer at a time; on PostgreSQL there can be another process.
-        return {ONE_WRITER: self.peak / self.of_store("rate") if self.store == "SQLite" else 0.0} | shares
+        return {ONE_WRITER: self.peak / self.rate if self.store == "SQLite" else 0.0} | shares
 
     @property
     def first(self) -> str:
@@ -187,7 +235,30 @@ class Plan:
 
     @property
     def databases(self) -> int:
-        return ceil(self.loads[self.first] / USED)
+        return ceil(max(load for name, load in self.loads.items() if name != NETWORK) / USED)
+
+    @property
+    def links(self) -> int:
+        return ceil(self.loads[NETWORK] / USED)
+
+    @property
+    def paid_cores(self) -> int:
+        """Whole cores of collectors, and whole database machines; SQLite is in the process that collects."""
+        return ceil(self.collector_cores) + (self.databases * DATABASE_CORES if self.store == "PostgreSQL" else 0)
+
+    @property
+    def core_hours(self) -> float:
+        """Core-hours a month, by day and night."""
+        return 730 * self.paid_cores + 30.4 * (self.counting_hours + self.decoding_hours)
+
+    @property
+    def store_gb(self) -> float:
+        """Gigabytes that are paid for: the disks of database machines are, full or not."""
+        return self.databases * DATABASE_GB if self.store == "PostgreSQL" else self.id_gb + self.tally_gb
+
+    @property
+    def gb_months(self) -> float:
+        return self.store_gb + self.archive_gb_a_day * ARCHIVE_DAYS
 
 
 def sections(figures: Mapping[str, float]) -> dict[str, str]:
@@ -203,14 +274,19 @@ def sections(figures: Mapping[str, float]) -> dict[str, str]:
     }
     missing = [words for name, (words, _) in FIGURES.items() if name not in figures]
     if missing:
-        told = f"Not reckoned: the run had no figure for {'; '.join(missing)}."
+        told = fill(f"Not reckoned: the run had no figure for {'; '.join(missing)}.", 120)
         return texts | dict.fromkeys(("scale-plan", "scale-first", "scale-cost"), told)
-    plans = [Plan(reports, figures) for reports in DAILY]
-    header = ["reports a day", *(f"10^{len(str(plan.reports)) - 1}" for plan in plans)]
+    plans = {in_batch: [Plan(reports, figures, in_batch) for reports in DAILY] for in_batch in BATCHED}
+    header = ["reports a day", *(f"10^{len(str(reports)) - 1}" for reports in DAILY)]
+
+    def tables(rows: Callable[[list[Plan]], list[list[str]]]) -> str:
+        both = [f"{BATCHED[each]}\n\n{writing.table(header, rows(some))}" for each, some in plans.items()]
+        return "\n\n".join(both)
+
     return texts | {
-        "scale-plan": writing.table(header, _plan(plans)),
-        "scale-first": f"{writing.table(header, _first(plans))}\n\n{_then(plans)}",
-        "scale-cost": writing.table(header, _cost(plans)),
+        "scale-plan": tables(_plan),
+        "scale-first": f"{tables(_first)}\n\n{_then([plan for some in plans.values() for plan in some])}",
+        "scale-cost": tables(_cost),
     }
 
 
@@ -220,10 +296,12 @@ def _line(words: str, values: list[float]) -> list[str]:
 
 def _plan(plans: list[Plan]) -> list[list[str]]:
     return [
-        _line("devices", [plan.batches for plan in plans]),
+        _line("devices", [plan.reports / METRICS for plan in plans]),
         _line("batches/s, busiest hour", [plan.peak for plan in plans]),
         ["store", *(plan.store for plan in plans)],
+        _line("batches/s that one process takes", [plan.rate for plan in plans]),
         _line("collector processes", [plan.processes for plan in plans]),
+        _line("of a core that a process uses when it takes so many", [plan.rate * plan.batch_cpu for plan in plans]),
         _line("cores for collectors", [plan.collector_cores for plan in plans]),
         _line("cores for the database", [plan.database_cores for plan in plans]),
         _line("rows of tallies a day: metrics x cohorts x shards", [plan.tally_rows for plan in plans]),
@@ -242,15 +320,23 @@ def _plan(plans: list[Plan]) -> list[list[str]]:
 
 
 def _first(plans: list[Plan]) -> list[list[str]]:
-    shares = [
-        [f"{name}, busiest hour, of one machine", *(_share(plan.loads[name]) for plan in plans)] for name in ADVICE
-    ]
+    shares = [[_of_what(name), *(_share(plan.loads[name]) for plan in plans)] for name in ADVICE]
     return [
         *shares,
         ["full first", *(plan.first for plan in plans)],
         _line("databases needed", [plan.databases for plan in plans]),
-        _line("reports a day that one would take", [plan.reports / plan.loads[plan.first] * USED for plan in plans]),
+        _line("networks needed", [plan.links for plan in plans]),
+        _line("reports a day that one of each would take", [_one_takes(plan) for plan in plans]),
     ]
+
+
+def _of_what(name: str) -> str:
+    """Ids are there day and night; of all else the busiest hour counts."""
+    return f"{name}, of one machine" if name == IDS else f"{name}, busiest hour, of one"
+
+
+def _one_takes(plan: Plan) -> float:
+    return plan.reports / plan.loads[plan.first] * USED
 
 
 def _then(plans: list[Plan]) -> str:
@@ -266,8 +352,11 @@ def _share(share: float) -> str:
 def _cost(plans: list[Plan]) -> list[list[str]]:
     money = [plan.core_hours * CORE_HOUR + plan.gb_months * GB_MONTH for plan in plans]
     return [
+        _line("whole cores of collectors", [ceil(plan.collector_cores) for plan in plans]),
+        _line("cores of database machines", [plan.paid_cores - ceil(plan.collector_cores) for plan in plans]),
         _line("core-hours a month", [plan.core_hours for plan in plans]),
-        _line("GB-months a month", [plan.gb_months for plan in plans]),
+        _line("GB of the store", [plan.store_gb for plan in plans]),
+        _line("GB-months a month, with the archive", [plan.gb_months for plan in plans]),
         _line("dollars a month", money),
         _line("dollars for a million reports", _per_million(money, plans)),
     ]

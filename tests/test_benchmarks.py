@@ -6,8 +6,9 @@ import socket
 import sys
 import venv
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -161,14 +162,20 @@ def figures() -> dict[str, float]:
 
     return dict.fromkeys(scale.FIGURES, 1.0) | {
         "sqlite_rate": 1000.0,
+        "sqlite_rate_1": 2000.0,
         "postgresql_rate": 2000.0,
+        "postgresql_rate_1": 4000.0,
         "postgresql_collector_cpu": 4e-4,
+        "postgresql_collector_cpu_1": 2e-4,
         "postgresql_database_cpu": 1e-4,
+        "postgresql_database_cpu_1": 5e-5,
         "postgresql_id_bytes": 100.0,
+        "postgresql_id_bytes_1": 100.0,
         "postgresql_tally_bytes": 1000.0,
         "archive_bytes": 16.0,
         "archive_rate": 1e7,
         "wire_json_10": 60.0,
+        "wire_json_1": 400.0,
         "postgresql_written": 1000.0,
     }
 
@@ -180,12 +187,115 @@ def test_a_plan_is_reckoned_as_it_says() -> None:
     assert plan.peak == pytest.approx(1e9 * 3 / 86_400)
     assert (plan.store, plan.processes, plan.tally_rows) == ("PostgreSQL", 35, 10 * 64 * 35)
     assert plan.collector_cores == pytest.approx(plan.peak * 4e-4 / 0.5)
-    assert plan.id_gb == pytest.approx(1e9 * 15 * 100 / 1e9)
+    assert plan.id_gb == pytest.approx(1e9 * 16 * 100 / 1e9)
     assert plan.archive_gb_a_day == pytest.approx(160)
     assert plan.network_mbit == pytest.approx(10**10 * 60 * 8 * 3 / 86_400 / 1e6)
+    assert plan.written_mb == pytest.approx(plan.peak * (1000 + 160) / 1e6)
     assert plan.counting_hours == pytest.approx(1000 / 3600)
-    assert (plan.first, plan.databases) == ("disk for batch ids", 3)
+    assert (plan.first, plan.databases, plan.links) == ("disk for batch ids", 4, 1)
     assert (Plan(10**6, figures()).store, Plan(10**6, figures()).processes) == ("SQLite", 1)
+
+
+def test_what_is_listed_is_paid_for() -> None:
+    from benchmarks.scale import Plan
+
+    plan = Plan(10**10, figures())
+    assert plan.paid_cores == 28 + 4 * 16  # 27.8 cores of collectors, and four database machines
+    assert plan.gb_months == pytest.approx(4 * 1000 + 30 * 160)
+    small = Plan(10**6, figures() | {"sqlite_collector_cpu": 1e-3})
+    assert (small.paid_cores, small.store_gb) == (1, small.id_gb + small.tally_gb)
+
+
+def test_reports_that_come_one_by_one_cost_more() -> None:
+    from benchmarks.scale import Plan
+
+    plan, alone = Plan(10**10, figures()), Plan(10**10, figures(), in_batch=1)
+    assert alone.peak == pytest.approx(10 * plan.peak)
+    assert alone.ids == pytest.approx(10 * plan.ids)
+    assert alone.processes == -(-alone.peak // 2000)
+    assert alone.network_gb_a_day == pytest.approx(4000)
+    assert (alone.databases, alone.links) == (32, 3)
+    assert alone.archive_gb_a_day == plan.archive_gb_a_day
+
+
+def test_several_collectors_and_an_archive_make_a_batch_dearer() -> None:
+    from benchmarks.scale import Plan
+
+    plain = Plan(10**10, figures())
+    crowded = Plan(10**10, figures() | {"several_collector_cpu": 1.6, "several_database_cpu": 1.5})
+    assert crowded.collector_cores == pytest.approx(1.6 * plain.collector_cores)
+    assert crowded.database_cores == pytest.approx(1.5 * plain.database_cores)
+    assert crowded.processes == -(-plain.peak * 1.6 // 1000)
+    lucky = Plan(10**10, figures() | {"several_collector_cpu": 0.9})
+    assert lucky.processes == plain.processes
+    kept = Plan(10**10, figures() | {"archive_slower": 1.25, "archive_cpu": 1.2})
+    assert kept.rate == pytest.approx(plain.rate / 1.25)
+    assert kept.collector_cores == pytest.approx(1.2 * plain.collector_cores)
+
+
+def test_ids_are_kept_until_they_are_purged() -> None:
+    """One id a day, purged as the collector purges: how many are there, when the day's has come?"""
+    from benchmarks import scale
+
+    from hubbub.collector.acceptance import DEFAULT_DAYS_BACK
+    from hubbub.collector.collector import CLOCK_DAYS
+
+    today = date(2026, 11, 16)
+    periods = [today - timedelta(days=scale.COMES_LATER + ago) for ago in range(100)]
+    oldest = today - timedelta(days=DEFAULT_DAYS_BACK) - timedelta(days=CLOCK_DAYS)
+    assert sum(period >= oldest for period in periods) == scale.ID_DAYS
+
+
+def test_an_archive_is_counted_no_faster_than_a_disk_reads() -> None:
+    from benchmarks.scale import DISK_MB_S, Plan
+
+    slow, fast = (Plan(10**10, figures() | {"archive_rate": rate}) for rate in (1e7, 1e9))
+    assert slow.counting_hours == pytest.approx(10**10 / 1e7 / 3600)
+    assert fast.counting_hours == pytest.approx(10**10 * 16 / (DISK_MB_S * 1e6) / 3600)
+
+
+def test_other_pages_quote_what_was_measured() -> None:
+    from benchmarks import page, quoted
+
+    for (name, place), text in quoted.sections(page.read()).items():
+        told = (ROOT / name).read_text(encoding="utf-8")
+        assert f"<!-- begin {place} -->\n\n{text.strip()}\n\n<!-- end {place} -->" in told
+
+
+def test_what_was_not_measured_is_not_quoted() -> None:
+    from benchmarks import page, quoted
+
+    measured = page.Measured(date(2026, 11, 16), False, 60, dict.fromkeys(page.read().machine, "?"), {}, {})
+    told = quoted.sections(measured)["README.md", "fast"]
+    assert told.count("not measured") == len(quoted.SHOWN) + 3
+    assert not re.search(r"\d\.\d", told)
+
+
+def test_the_readme_promises_of_strings_what_the_table_of_all_settings_says() -> None:
+    """Both are written by `python -m benchmarks accuracy --write`."""
+    table = (ROOT / "docs/comparison.md").read_text(encoding="utf-8").partition("<!-- begin accuracy -->")[2]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:2] == "| "]
+    head, *rows = rows
+    trials, false, covers, found = (
+        head.index(name) for name in ("trials", "false", "covers, all true strings", "covers, those reported")
+    )
+    [every] = [row for row in rows if row[0] == "all"]
+    settings = [row for row in rows if row[0].startswith("k=")]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("<!-- begin accuracy -->")[2].partition("<!-- end accuracy -->")[0]
+    numbers = re.findall(r"[\d,]+\.\d|[\d,]{2,}(?= simulated| settings)", section)
+
+    def percent(cell: str) -> str:
+        return cell.partition("%")[0].strip()
+
+    told = {place: [percent(row[place]) for row in settings if row[place] != "-"] for place in (found, false)}
+    spread = {place: sorted(numbers, key=float) for place, numbers in told.items()}
+    assert numbers == [
+        f"{int(every[trials].replace(',', '')):,}",
+        str(len(settings)),
+        *(percent(every[place]) for place in (covers, found, false)),
+        *(spread[place][end] for place in (found, false) for end in (0, -1)),
+    ]
 
 
 def test_nothing_is_reckoned_from_a_figure_that_is_not_there() -> None:
@@ -196,3 +306,62 @@ def test_nothing_is_reckoned_from_a_figure_that_is_not_there() -> None:
     sections = scale.sections(some)
     assert "not measured" in sections["scale-measured"]
     assert sections["scale-plan"].startswith("Not reckoned: the run had no figure for archive, reports/s counted")
+
+
+def test_a_share_has_an_error_that_counts_trials_and_is_never_nothing() -> None:
+    from benchmarks.accuracy import Measured
+
+    together = Measured.of([10, 0, 10, 0], [10, 10, 10, 10])
+    apart = Measured.of([5, 5, 5, 5], [10, 10, 10, 10])
+    assert together is not None
+    assert apart is not None
+    assert together.share == apart.share == 0.5
+    assert together.error == pytest.approx(1.96 * 0.25)  # four trials that are all or nothing, not forty draws
+    assert apart.error == pytest.approx(1.96 * 0.25 / 44**0.5 * 2)
+    sure = Measured.of([3, 2], [3, 2])
+    assert sure is not None
+    assert (sure.share, sure.error > 0.2) == (1.0, True)
+    assert Measured.of([0, 0], [0, 0]) is None
+
+
+def test_counting_is_held_against_every_peer_with_mixed_cohorts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.parts import counts
+    from benchmarks.peer_environment import PeerError
+
+    class Slow:
+        """Peers that count a million reports a second, but for one that cannot."""
+
+        failed: ClassVar[dict[str, str]] = {}
+
+        @classmethod
+        def find(cls) -> "Slow":
+            return cls()
+
+        def do(self, _: str, job: dict[str, object]) -> dict[str, float]:
+            if job["library"] == "opendp":
+                raise PeerError("no wheel")
+            return {"rate": 1e6}
+
+    monkeypatch.setattr(counts, "Peers", Slow)
+    rows = counts._peers({f"numpy, {counts.UNGROUPED}": 1e8, f"numpy, {counts.MIXED}": 1e7})
+    assert [row.ratio for row in rows] == [100, 100, None, 10, 10, None]
+    assert {row.wanted for row in rows} == {20}
+    assert [row.cells[5] for row in rows[3:]] == [">= 20, missed", ">= 20, missed", ">= 20"]
+    assert rows[5].fault == "failed: no wheel"
+
+
+def test_a_guess_says_how_sure_it_is() -> None:
+    from benchmarks.parts.promises import _guesses
+
+    assert _guesses((0.88, 10_000)) == "88.0 % ± 0.6, 10,000 devices"
+    assert _guesses((1.0, 200)) == "100.0 % ± 0.9, 200 devices"
+
+
+def test_what_is_far_off_has_a_large_error() -> None:
+    """The error that decoders are compared by is over all strings and all seeds; fewer reports make it larger."""
+    from benchmarks.decode_worker import measure
+
+    text = '[metrics.m]\ndescription = "m"\nkind = "string"\nevery = "once"\nprivacy = { f = 0.5 }\n'
+    job = {"registry": text + "bits = 32\nhashes = 1\ncohorts = 16\n", "candidates": 20, "strings": 10, "rounds": 1}
+    few, many = (measure(job | {"reports": reports, "seeds": 3})["error"] for reports in (1_000, 1_000_000))
+    assert 0.0001 < many < 0.01 < few < 0.2

@@ -1,1 +1,1 @@
-"""The parts of `make bench`: each has a function `measure`, and runs in a process of its own."""
+"""The parts of `make bench`: those that `part.py` lists have a `measure`, and run in a process of their own."""

@@ -1,41 +1,24 @@
-"""Counting an archive here and on Dask, with one worker and with two: a part of `make bench`.
+"""Counting an archive here and on Dask, with one worker and with two, and keeping one: a part of `make bench`.
 
-`python -m benchmarks aggregate` shows the same alone, and how long workers take to start.
+`python -m benchmarks aggregate` shows counting alone, and how long workers take to start; `python -m benchmarks
+archive` what keeping one costs.
 """
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-import time
-
-from benchmarks.aggregate import BITS, RATIOS, REPORTS, ROUNDS, dask, fill
+from benchmarks import aggregate, archive
+from benchmarks.aggregate import BITS, RATIOS, REPORTS
 from benchmarks.findings import Findings, Row
-from hubbub.collector.archive.aggregate import aggregate
-from hubbub.collector.archive.choice import Choice
-from hubbub.collector.archive.place import Place
-from hubbub.collector.work import Workers
+
+IN_COMMIT = 32
+"""Batches in a commit, as a busy collector has them."""
 
 
 def measure() -> Findings:
-    """All engines take turns; the best round of each counts."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
-        place = Place(folder)
-        fill(place)
-        files = place.files()
-        workers = {f"local, {number}": opened.enter_context(Workers(number)) for number in (1, 2)}
-        for number in (1, 2):
-            address = opened.enter_context(dask(number))
-            workers[f"Dask, {number}"] = opened.enter_context(Workers(scheduler=address))
-        tallies = set()
-        best = dict.fromkeys(workers, float("inf"))
-        for turn in range(ROUNDS + 1):
-            for name, hands in workers.items():
-                begin = time.perf_counter()
-                tallies.add(aggregate(place, Choice(), hands, files).tally().json())
-                if turn:  # the first time, a process loads its libraries
-                    best[name] = min(best[name], time.perf_counter() - begin)
-    missing = [] if len(tallies) == 1 else ["archive: THE TALLIES OF THE ENGINES DIFFER"]
+    """How long it takes, and what is kept of it."""
+    counted = aggregate.measure()
+    best = counted.best
+    missing = [] if counted.alike else ["archive: THE TALLIES OF THE ENGINES DIFFER"]
     rows = [
         Row(
             what=f"counting an archive of {REPORTS:,} reports, {BITS} bits, reports/s: {_words(one)}",
@@ -47,7 +30,23 @@ def measure() -> Findings:
         )
         for one, other, wanted in RATIOS
     ]
-    return Findings(rows, figures={"archive_rate": REPORTS / best["local, 1"]}, missing=missing)
+    rows.append(_kept(commit := archive.measure(IN_COMMIT)))
+    figures = {
+        "archive_rate": REPORTS / best["local, 1"],
+        "archive_slower": commit.archived / commit.bare,
+        "archive_cpu": commit.archived_cpu / commit.bare_cpu,
+    }
+    return Findings(rows, figures=figures, missing=missing)
+
+
+def _kept(commit: archive.Commit) -> Row:
+    return Row(
+        what=f"commits/s on SQLite of {IN_COMMIT} batches of {archive.REPORTS} reports, with an archive",
+        by="archive",
+        beside="without one",
+        ours=1 / commit.archived,
+        theirs=1 / commit.bare,
+    )
 
 
 def _words(name: str) -> str:

@@ -8,7 +8,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from benchmarks import client
+from benchmarks import client, imports
 from benchmarks.findings import LIMIT, Findings, Row
 from benchmarks.peer_environment import PEERS, PeerError, Peers, label
 from benchmarks.peer_rates import rate
@@ -108,27 +108,48 @@ def measure() -> Findings:
         for (library, kind), way in WAYS.items()
         if kind == name
     ]
-    return Findings(rows + _in_hmacs(), figures={"client_rate": ours["string"]})
+    hmacs = _in_hmacs()
+    figures = {f"hmacs_{name}": number for name, number in hmacs.items()}
+    return Findings([*rows, *_limits(hmacs), _imported()], figures=figures | {"client_rate": ours["string"]})
 
 
-def _in_hmacs() -> list[Row]:
+def _in_hmacs() -> dict[str, float]:
     """One report in multiples of the cheapest thing that an app knows to be cheap; all take turns."""
     registry = Registry.parse(client.REGISTRY)
     key, message = os.urandom(32), os.urandom(48)
     secret, day = Secret.generate(), datetime.date(2026, 11, 16)
     contestants: dict[str, Callable[[], object]] = {
-        name: partial(privatize, registry[name], client.VALUES[name], secret, day=day) for name in client.WANTED
+        name: partial(privatize, metric, client.VALUES[name], secret, day=day) for name, metric in registry.items()
     }
     best = fastest({"hmac": lambda: hmac.new(key, message, "sha256").digest(), **contestants})
+    return {name: best[name] / best["hmac"] for name in contestants}
+
+
+def _limits(hmacs: dict[str, float]) -> list[Row]:
+    registry = Registry.parse(client.REGISTRY)
     return [
         Row(
             what=f"client, HMACs a report: {registry[name].description}",
             by="client",
             beside=LIMIT,
-            ours=best[name] / best["hmac"],
+            ours=hmacs[name],
             theirs=limit,
             better="less",
             wanted=1,
         )
         for name, limit in client.WANTED.items()
     ]
+
+
+def _imported() -> Row:
+    """What an app pays when it starts, beside a library that many apps have."""
+    took = imports.measure()
+    return Row(
+        what=f"client, `{imports.OURS}` in a fresh interpreter, s",
+        by="imports",
+        beside=f"`{imports.THEIRS}`",
+        ours=took[imports.OURS],
+        theirs=took[imports.THEIRS],
+        better="less",
+        wanted=1 / imports.WANTED,
+    )

@@ -33,6 +33,8 @@ GROWTH = tuple(10**power for power in range(3, 8) if 10**power <= REPORTS)
 PEER_REPORTS, PEER_ROUNDS = 10_000, 5
 UNGROUPED, MIXED, SORTED = "without cohorts", "mixed cohorts", "sorted cohorts"
 READ = "read"
+COHORTS_OF = {"pure-ldp": f"{COHORTS} cohorts"}
+"""What a peer counts by; those not here add all reports into one sum."""
 
 
 def measure() -> Findings:
@@ -77,19 +79,29 @@ def _rows(rates: dict[str, float], reading: float) -> list[Row]:
 
 
 def _peers(rates: dict[str, float]) -> list[Row]:
+    """Without cohorts, and with mixed ones, as reports arrive; of the peers only pure-ldp counts by cohort."""
     peers = Peers.find()
-    what = f"counting, {BITS} bits, reports/s: {_ours()}"
-    rows, job = [], {"reports": PEER_REPORTS, "rounds": PEER_ROUNDS}
+    theirs: dict[str, float] = {}
+    faults: dict[str, str] = {}
     for library in LIBRARIES:
+        job = {"reports": PEER_REPORTS, "rounds": PEER_ROUNDS, "library": library}
         try:
-            rate = float(peers.do("counting_rates", job | {"library": library})["rate"])
+            theirs[library] = float(peers.do("counting_rates", job)["rate"])
         except PeerError as error:
-            fault = f"failed: {peers.failed.get(library, error)}"
-            rows.append(Row(what, "counting", label(library), rates[_ours()], fault=fault))
-        else:
-            wanted = float(WANTED_BESIDE_PEERS)
-            rows.append(Row(what, "counting", label(library), rates[_ours()], rate, wanted=wanted))
-    return rows
+            faults[library] = f"failed: {peers.failed.get(library, error)}"
+    return [
+        Row(
+            what=f"counting, {BITS} bits, reports/s: {ENGINES[0]}, {words}",
+            by="counting",
+            beside=f"{label(library)}, {COHORTS_OF.get(library, 'without cohorts')}",
+            ours=rates[_ours(kind)],
+            theirs=theirs.get(library),
+            wanted=float(WANTED_BESIDE_PEERS),
+            fault=faults.get(library, ""),
+        )
+        for kind, words in ((UNGROUPED, UNGROUPED), (MIXED, f"{COHORTS} {MIXED}"))
+        for library in LIBRARIES
+    ]
 
 
 def _growth(

@@ -1,6 +1,6 @@
 """Durable ingest for `make bench`: rates beside servers that store nothing, and what a batch costs as a store fills.
 
-`python -m benchmarks collector` measures more of it, and longer.
+`python -m benchmarks collector` and `replicas` measure more of it, and longer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks.collector import (
     BARE,
     DISK,
     FLASK,
+    ONE,
     OURS,
     POSTGRES,
     RIVALS,
@@ -27,14 +28,16 @@ from benchmarks.collector import (
     postgres_here,
     serve,
 )
-from benchmarks.findings import Findings, Row, Table
-from benchmarks.servers import HUBBUB, RIVAL, cpu_of, running
+from benchmarks.findings import Findings, Row, Table, number
+from benchmarks.parts import several
+from benchmarks.servers import HUBBUB, HUBBUB_ONE, RIVAL, cpu_of, running
 from benchmarks.sized import QUICK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from benchmarks.load import Answered
     from benchmarks.servers import Server
 
 CONCURRENCY = 64
@@ -43,6 +46,14 @@ REPORTS = 10
 """Reports in a batch when its cost is measured: a device that speaks of ten metrics once a day."""
 
 SIZES = (500, 2_000) if QUICK else (3_000, 10_000, 30_000, 100_000)
+SINGLE_SIZES = (500, 2_000) if QUICK else (10_000, 50_000)
+"""Batches of one report: a device that is always on, and sends each report when it is due."""
+
+SERVERS = {
+    OURS: "`hubbub serve`, SQLite, every batch on disk before it is acknowledged",
+    POSTGRES: "the same on PostgreSQL",
+    ONE: "the same on SQLite, a commit for each batch",
+}
 LONG_SECONDS = 900
 ACCEPTED = 'hubbub_batches_total{outcome="accepted"}'
 NO_WRK = "durable ingest: not measured, because wrk is not installed; it is a package of Debian"
@@ -76,37 +87,59 @@ def measure() -> Findings:
     with tempfile.TemporaryDirectory(dir=DISK if DISK.is_dir() else None) as name, postgres_here() as postgres:
         folder = Path(name)
         (folder / "metrics.toml").write_text(load.METRIC)
-        rates = _rates(folder, postgres)
-        (folder / "metrics.toml").write_text(load.metrics(REPORTS))
-        stores = [_sqlite(folder / "growth.db")]
-        if postgres is not None:
-            stores.append(_postgres(postgres))
-        tables: list[Table] = []
-        figures: dict[str, float] = {}
-        for store in stores:
-            table, found = _growth(folder, store)
-            tables.append(table)
-            figures |= found
+        best = _best(folder, postgres)
+        together = several.measure(folder, postgres) if postgres is not None else Findings()
+        tables = [_servers(best)]
+        figures = dict(together.figures)
+        for reports, sizes in ((REPORTS, SIZES), (1, SINGLE_SIZES)):
+            (folder / "metrics.toml").write_text(load.metrics(reports))
+            stores = [_sqlite(folder / f"growth-{reports}.db")]
+            if postgres is not None:
+                stores.append(_postgres(postgres))
+            for store in stores:
+                table, found = _growth(folder, store, reports, sizes)
+                tables.append(table)
+                figures |= found
     missing = [] if postgres is not None else [NO_POSTGRES]
-    return Findings(_rows(rates), tables, figures, missing)
+    rows = _rows({name: each.rate for name, each in best.items()}) + together.rows
+    return Findings(rows, tables, figures, missing)
 
 
-def _rates(folder: Path, postgres: str | None) -> dict[str, float]:
-    """Batches of one report a second, of the best round; all servers take turns."""
+def _best(folder: Path, postgres: str | None) -> dict[str, Answered]:
+    """Batches of one report, the best round of each; all servers take turns."""
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(each) for each in _contestants(folder, postgres)]
-        best: dict[str, float] = {}
+        best: dict[str, Answered] = {}
         for _ in range(ROUNDS):
             for server in servers:
-                rate = load.end(load.begin(server.url, CONCURRENCY, SECONDS)).rate
-                best[server.name] = max(rate, best.get(server.name, 0.0))
+                answered = load.end(load.begin(server.url, CONCURRENCY, SECONDS))
+                best[server.name] = max(answered, best.get(server.name, answered), key=lambda each: each.rate)
     return best
+
+
+def _servers(best: dict[str, Answered]) -> Table:
+    """All of them, in multiples of what an operator would write in an hour."""
+    flask = best[_rival(FLASK, CONCURRENCY)].rate
+    names = {name: words for name, words in SERVERS.items() if name in best}
+    names |= {name: name for name in best if name not in names}
+    rows = [
+        [words, number(best[name].rate), number(best[name].rate / flask)]
+        + [number(1e3 * each) for each in (best[name].p50, best[name].p99)]
+        for name, words in names.items()
+    ]
+    title = (
+        f"Batches of one report, {CONCURRENCY} at a time, by wrk; the best of {ROUNDS} rounds of {SECONDS} s, servers "
+        f"taking turns. *x Flask* is beside a Flask route with {CONCURRENCY} threads on the same server, which parses "
+        "the JSON and keeps nothing:"
+    )
+    return Table("ingest", title, ["server", "batches/s", "x Flask", "p50 ms", "p99 ms"], rows)
 
 
 def _contestants(folder: Path, postgres: str | None) -> Iterator[AbstractContextManager[Server]]:
     yield serve(OURS, HUBBUB, folder, f"sqlite:///{folder}/rates.db")
     if postgres is not None:
         yield serve(POSTGRES, HUBBUB, folder, postgres)
+    yield serve(ONE, HUBBUB_ONE, folder, f"sqlite:///{folder}/one.db")
     for label, name in RIVALS.items():
         # With a thread for each request, as an operator would have it; on few cores a single one is often faster.
         for threads in (CONCURRENCY, 1):
@@ -134,16 +167,16 @@ def _rows(rates: dict[str, float]) -> list[Row]:
     return rows
 
 
-def _growth(folder: Path, store: Store) -> tuple[Table, dict[str, float]]:
+def _growth(folder: Path, store: Store, reports: int, sizes: tuple[int, ...]) -> tuple[Table, dict[str, float]]:
     """Fill a store, and look at it at each size: does a batch cost more when there are many?"""
     rows, last = [], {}
     with serve(OURS, HUBBUB, folder, store.address) as server:
         before = store.held()
-        for size in SIZES:
+        for size in sizes:
             begin, cpu, database = committed(server)[0], server.cpu(), store.cpu()
             written = store.written(server)
             started = time.perf_counter()
-            with _loading(server):
+            with _loading(server, reports):
                 while (reached := counter(server, ACCEPTED) - begin) < size:
                     time.sleep(0.05)
                 seconds = time.perf_counter() - started
@@ -157,26 +190,29 @@ def _growth(folder: Path, store: Store) -> tuple[Table, dict[str, float]]:
                 "id_bytes": (held.bytes_of_ids - before.bytes_of_ids) / (held.ids - before.ids),
             }
             cost = [f"{1e6 * last[part]:,.0f}" if last[part] else "-" for part in ("collector_cpu", "database_cpu")]
-            sizes = [
+            taken = [
                 f"{last['written']:,.0f}",
                 f"{last['id_bytes']:.0f}",
                 f"{held.total / 1e6:,.1f}",
                 f"{server.resident() / 2**20:,.0f}",
             ]
-            rows.append([f"{added:,}", f"{last['rate']:,.0f}", *cost, *sizes])
+            rows.append([f"{added:,}", f"{last['rate']:,.0f}", *cost, *taken])
+    each = f"{reports} reports each, of {reports} metrics" if reports > 1 else "one report each, of one metric"
     title = (
-        f"Batches ingested, {store.name}: {REPORTS} reports each, of {REPORTS} metrics of 128 bits and 64 cohorts, "
-        f"{CONCURRENCY} batches at a time. Each line comes on top of those above it."
+        f"Batches ingested, {store.name}: {each} of 128 bits and 64 cohorts, {CONCURRENCY} batches at a time. Each "
+        "line comes on top of those above it."
     )
     header = ["batches added", "a second", "collector, CPU µs a batch", "database, CPU µs a batch"]
     header += ["bytes written a batch", "bytes a batch id", "store, MB", "collector, MiB"]
-    return Table("growth", title, header, rows), {f"{store.name.lower()}_{key}": value for key, value in last.items()}
+    end = "" if reports == REPORTS else f"_{reports}"
+    figures = {f"{store.name.lower()}_{key}{end}": value for key, value in last.items()}
+    return Table("growth", title, header, rows), figures
 
 
 @contextlib.contextmanager
-def _loading(server: Server) -> Iterator[None]:
+def _loading(server: Server, reports: int) -> Iterator[None]:
     """Send batches all the while."""
-    wrk = load.begin(server.url, CONCURRENCY, LONG_SECONDS, REPORTS)
+    wrk = load.begin(server.url, CONCURRENCY, LONG_SECONDS, reports)
     try:
         yield
     finally:

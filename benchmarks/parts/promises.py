@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from math import exp
+from math import exp, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
     from hubbub.shared import Metric
 
+Z = 1.96
 REPORTS = 100
 """Reports that are drawn twice from one seed."""
 
 DEVICES, CALLS = (40, 300) if QUICK else (200, 300)
+MORE_DEVICES = 400 if QUICK else 10_000
+"""Devices of our own, with a flag: what is guessed of it is so near to what may be that few devices tell nothing."""
+CATEGORY_DEVICES = 200 if QUICK else 2_000
 ATTACKED = {
     "pure-ldp": "category",
     "multi-freq-ldpy": "repeated",
@@ -60,8 +64,8 @@ def measure() -> Findings:
     ours = [
         "hubbub",
         _yes(_seeded(registry)),
-        _share(_guessed(registry["repeated"], [f"v{value}" for value in range(100)])),
-        _share(_guessed(Registry.parse(FLAG)["flag"], [False, True])),
+        _guesses(_guessed(registry["repeated"], [f"v{value}" for value in range(100)], CATEGORY_DEVICES)),
+        _guesses(_guessed(Registry.parse(FLAG)["flag"], [False, True], MORE_DEVICES)),
         _share(_cleared(registry)),
     ]
     rows = [ours, *([label(library), *_told(peers, library)] for library in PEERS)]
@@ -69,9 +73,10 @@ def measure() -> Findings:
         f"*Same seed*: the generators of Python, numpy and numba are put to one state twice; did {REPORTS} reports "
         "come out the same twice? Whoever knows or guesses the state then knows the noise. *Value guessed*: one device "
         f"reports the same value {CALLS} times, 100 categories, epsilon 1 a report, and the commonest answer is the "
-        f"guess; {DEVICES} devices. hubbub's lifetime epsilon is 2, and nobody else has one that holds; it lets the "
-        f"value of a flag be guessed in {exp(2) / (1 + exp(2)):.0%} of the cases at the most. diffprivlib has no "
-        "categories. *True bits sent as 0* should be 25 %; where a bit is never sent as 0, no epsilon holds."
+        f"guess; with ± 95 % and the number of devices. hubbub's lifetime epsilon is 2, and nobody else has one that "
+        f"holds; it lets the value of a flag be guessed in {_share(exp(2) / (1 + exp(2)))} of the cases at the most. "
+        "diffprivlib has no categories. *True bits sent as 0* should be 25 %; where a bit is never sent as 0, no "
+        "epsilon holds."
     )
     return Findings(tables=[Table("peers", title, HEADER, rows)])
 
@@ -85,7 +90,7 @@ def _told(peers: Peers, library: str) -> list[str]:
 
     def guessed() -> str:
         job = {"library": library, "kind": kind, "devices": DEVICES, "calls": CALLS}
-        return _share(peers.do("averaging", job)["share"])
+        return _guesses((peers.do("averaging", job)["share"], DEVICES))
 
     def cleared() -> str:
         if library not in RAPPOR_OF:
@@ -121,15 +126,15 @@ def _seeded(registry: Registry) -> bool:
     return drawn[0] == drawn[1]
 
 
-def _guessed(metric: Metric, values: Sequence[str | bool]) -> float:
-    """Of how many devices the value is guessed: the bit that came most often; of a flag, whether it mostly came."""
+def _guessed(metric: Metric, values: Sequence[str | bool], devices: int) -> tuple[float, int]:
+    """Of which share of devices the value is guessed: the bit that came most often; of a flag, if it mostly did."""
     hits = 0
-    for device in range(DEVICES):
+    for device in range(devices):
         value, secret = device % len(values), Secret.generate()
         tally = Tally.of(metric, (privatize(metric, values[value], secret) for _ in range(CALLS)))
         ones = tally.counts.sum(axis=0)
         hits += int(ones[0] > CALLS / 2 if len(ones) == 1 else ones.argmax()) == value
-    return hits / DEVICES
+    return hits / devices, devices
 
 
 def _cleared(registry: Registry) -> float:
@@ -145,6 +150,13 @@ def _cleared(registry: Registry) -> float:
 
 def _yes(answer: bool) -> str:
     return "yes" if answer else "no"
+
+
+def _guesses(found: tuple[float, int]) -> str:
+    """A share with half the width of Wilson's interval, which is not 0 where all or none were guessed."""
+    share, devices = found
+    spread = share * (1 - share) / devices + (Z / devices / 2) ** 2
+    return f"{_share(share)} ± {100 * Z * sqrt(spread) / (1 + Z**2 / devices):.1f}, {devices:,} devices"
 
 
 def _share(share: float) -> str:

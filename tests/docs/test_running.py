@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -107,15 +106,6 @@ def test_what_is_not_run_is_told_to_those_who_work_on_this() -> None:
     assert told == NOT_RUN
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_commands_named_in_sentences_exist_with_their_options(name: str) -> None:
-    for word in code_words(page(name)):
-        if re.match(r"hubbub [a-z]", word):
-            command, arguments = command_of(word.split()[1:])
-            known = {option for each in command.params for option in each.opts} | {"--help"}
-            assert {argument for argument in arguments if argument.startswith("--")} <= known, word
-
-
 def test_a_plan_in_a_sentence_says_what_the_sentence_says() -> None:
     text = re.sub(r"\s+", " ", page("README.md"))
     [asked] = [word for word in code_words(page("README.md")) if word.startswith("hubbub plan string")]
@@ -126,14 +116,3 @@ def test_a_plan_in_a_sentence_says_what_the_sentence_says() -> None:
     assert f"{classic['variance_per_report'] / ours['variance_per_report']:.1f} times less variance" in text
     needed = [f"{each['devices_needed'] / 1e6:.2f} million" for each in (ours, classic)]
     assert f"takes {needed[0]} devices instead of {needed[1]}" in text
-
-
-def test_targets_and_benchmarks_that_are_named_exist() -> None:
-    asked = [sys.executable, "-m", "benchmarks", "nonsense"]
-    told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False).stderr
-    known = set(told.partition("allowed: ")[2].strip().split(", "))
-    assert {"client", "collector", "peers"} <= known, told
-    for name in NAMES:
-        text = re.sub(r"\s+", " ", page(name))
-        assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets()
-        assert set(re.findall(r"(?:-m benchmarks |make bench ARGS=)([a-z]+)", text)) <= known, name
