@@ -1,6 +1,7 @@
-"""Stores of both kinds, and a collector."""
+"""Stores of both kinds, a collector, and its dashboard."""
 
 from collector.apps import app, client
+from collector.dashboards import empty, opened, patient, visitor
 from collector.stores import address, postgres, ready, store
 
-__all__ = ["address", "app", "client", "postgres", "ready", "store"]
+__all__ = ["address", "app", "client", "empty", "opened", "patient", "postgres", "ready", "store", "visitor"]

@@ -1,184 +1,60 @@
-"""The dashboard: who may see it, what it shows, and that nothing in it is taken for markup or for a formula."""
+"""The dashboard: what it shows, and that nothing in it is taken for markup or for a formula."""
 
 import csv
 import html
 import io
-import os
 import re
 import shlex
-import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, timedelta
-from html.parser import HTMLParser
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
 
 import msgspec
 import pytest
 import requests
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine
 from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
-from collector.apps import TOKEN, collector_of, running
+from collector.apps import collector_of, running
+from collector.dashboards import (
+    CANDIDATES,
+    DAYS,
+    EVIL,
+    FORMULA,
+    HTML,
+    POLICY,
+    REGISTRY,
+    SHARD,
+    TRUTH,
+    Page,
+    browser,
+    candidates_of,
+    fill,
+    page,
+    upload,
+)
 from hubbub.client import Client
-from hubbub.collector import Estimates, decoding, messages
-from hubbub.collector.candidates import unpack
-from hubbub.collector.dashboard import background, desk, session, views, words, workshop
+from hubbub.collector import Estimates, decoding
+from hubbub.collector.dashboard import background, desk, views, words, workshop
 from hubbub.collector.dashboard.background import OLDER_SECONDS, PAGE_SECONDS
-from hubbub.collector.dashboard.orders import Drawing, History
+from hubbub.collector.dashboard.orders import Drawing
 from hubbub.collector.decode.estimates import harmless
 from hubbub.collector.decode.process import NICENESS
-from hubbub.collector.store import Store
 from hubbub.collector.store.backend import writing
 from hubbub.collector.store.bulk import put_tallies
-from hubbub.collector.store.candidates import get_chunks
 from hubbub.collector.store.shard import COUNTS
-from hubbub.shared import Registry
 from hubbub.shared.budget import metric_year
 from hubbub.simulations import simulate_tally
 from hubbub.simulations.demo import visit
 from hubbub.simulations.demo.visit import warm
-from shared.registries import EXAMPLE
 from told import run_here
 
-SHARD = 99
-EVIL = '<script>alert("x")</script>'
-FORMULA = '=HYPERLINK("http://example.org")'
-REGISTRY = Registry.parse(
-    EXAMPLE.replace('"Colour theme"', f"'{EVIL} & theme'").replace('"system"]', f"'{EVIL}', '{FORMULA}']")
-)
-DAYS = [date(2026, 11, 2), date(2026, 11, 9), date(2026, 11, 16)]
-TRUTH: dict[str, dict[str | bool | float, int]] = {
-    "homepage": {"example.org": 9000, EVIL: 6000, FORMULA: 6000},
-    "theme": {"light": 500, "dark": 1200, EVIL: 900, FORMULA: 700},
-    "crashed": {True: 70, False: 900},
-    "minutes_used": {0.0: 400, 12.5: 300, 1440.0: 20},
-    "startup_ms": {50.0: 500, 432.0: 2000, 60000.0: 3},
-    "newcomer": {True: 40, False: 60},
-}
-CANDIDATES = ["example.org", EVIL, FORMULA, *(f"site-{n}" for n in range(20))]
-POLICY = (
-    "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-)
-HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-
-
-def fill(store: Store) -> None:
-    rows = []
-    for name, truth in TRUTH.items():
-        for seed, day in enumerate(DAYS):
-            tally = simulate_tally(REGISTRY[name], truth, seed)
-            for cohort, (n, counts) in enumerate(zip(tally.n.tolist(), tally.counts, strict=True)):
-                rows.append((name, tally.version, day, cohort, n, counts.astype(COUNTS).tobytes()))
-    with writing(store.engine) as connection:
-        put_tallies(connection, SHARD, rows)
-
-
-def browser(app: Flask) -> FlaskClient:
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = HTML["Accept"]
-    return client
-
-
-class Page(HTMLParser):
-    """What a browser would find: elements with their attributes, and the text."""
-
-    def __init__(self, answer: TestResponse) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.told: list[str] = []
-        self.source = answer.text
-        self.feed(self.source)
-        self.text = " ".join(" ".join(self.told).split())
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.told.append(data)
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.elements if name == tag]
-
-    def has(self, identity: str) -> bool:
-        return any(attributes.get("id") == identity for _, attributes in self.elements)
-
-    def tables(self) -> list[list[str]]:
-        """The cells of each table, but those of its head."""
-        bodies = re.findall(r"<tbody[^>]*>(.*?)</tbody>", self.source, re.DOTALL)
-        return [[html.unescape(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", body)] for body in bodies]
-
-    def rows(self) -> list[list[str]]:
-        """The rows of all tables, with the cell that names each."""
-        rows = re.findall(r"<tr[^>]*>(.*?)</tr>", self.source, re.DOTALL)
-        return [[html.unescape(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)] for row in rows]
-
-    def field(self, name: str) -> str:
-        found = [each["value"] for each in self.all("input") if each.get("name") == name]
-        assert found[0] is not None
-        return found[0]
-
-
-def page(client: FlaskClient, path: str, status: int = 200) -> Page:
-    answer = client.get(path)
-    assert answer.status_code == status, answer.text
-    assert answer.content_type == "text/html; charset=utf-8"
-    return Page(answer)
-
-
-def upload(client: FlaskClient, name: str = "homepage", **fields: object) -> TestResponse:
-    token = page(client, f"/metric/{name}").field("form_token")
-    return client.post(f"/metric/{name}/candidates", data={"form_token": token, **fields})
-
-
-def candidates_of(app: Flask) -> list[str]:
-    found = get_chunks(collector_of(app).store.engine, "homepage")
-    return [string for chunk in unpack(found[1]) for string in chunk] if found else []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def patient() -> Iterator[None]:
-    """Wait for answers, however busy the machine is; the test of waiting itself does not."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(background, "PAGE_SECONDS", 120.0)
-        patched.setattr(background, "OLDER_SECONDS", 120.0)
-        yield
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
-    """A collector with data and without a token, for tests that change nothing."""
-    with running(tmp_path_factory.mktemp("opened"), REGISTRY, admin_token=None) as app:
-        fill(collector_of(app).store)
-        client = browser(app)
-        assert upload(client, strings="\n".join(CANDIDATES)).status_code == 303
-        yield app
-
-
-@pytest.fixture
-def visitor(opened: Flask) -> FlaskClient:
-    return browser(opened)
-
-
-@pytest.fixture
-def empty(tmp_path: Path) -> Iterator[FlaskClient]:
-    with running(tmp_path, REGISTRY, admin_token=None) as app:
-        yield browser(app)
-
-
-def log_in(client: FlaskClient, token: str = TOKEN, following: str = "/", **headers: str) -> TestResponse:
-    form = {"form_token": page(client, "/login").field("form_token"), "token": token, "next": following}
-    return client.post("/login", data=form, headers=headers)
+pytestmark = pytest.mark.usefixtures("patient")
 
 
 def test_the_overview_tells_what_there_is_of_each_metric(visitor: FlaskClient) -> None:
@@ -669,365 +545,6 @@ def test_strings_without_candidates_ask_for_them(tmp_path: Path) -> None:
         assert page(client, "/metric/homepage/chart.svg", 409).has("refused")
 
 
-class Held:
-    """Decoding that takes as long as a test wants."""
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-        self.go = threading.Event()
-        self.times = 0
-
-    def decode_apart(self, *_: object) -> bytes:
-        assert self.go.wait(60)
-        self.times += 1
-        return self.body
-
-
-@pytest.fixture
-def held(opened: Flask, monkeypatch: pytest.MonkeyPatch) -> Held:
-    found = Held(opened.test_client().get("/v1/metrics/homepage/estimates").data)
-    monkeypatch.setattr(decoding, "decode_apart", found.decode_apart)
-    return found
-
-
-def test_a_page_that_takes_long_says_so_and_loads_again(
-    tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with running(tmp_path, REGISTRY, admin_token=None) as app:
-        store = collector_of(app).store
-        fill(store)
-        client = browser(app)
-        upload(client, strings="\n".join(CANDIDATES))
-        monkeypatch.setattr(background, "PAGE_SECONDS", 0.01)
-        for _ in range(3):
-            shown = page(client, "/metric/homepage", 202)
-            assert shown.has("waiting")
-            assert {"http-equiv": "refresh", "content": "2; url=/metric/homepage"} in shown.all("meta")
-        held.go.set()
-        monkeypatch.setattr(background, "PAGE_SECONDS", 60.0)
-        assert page(client, "/metric/homepage").has("estimates-table")
-        assert held.times == 1, "those who wait for the same wait together"
-        # News has arrived, and takes long: what there was is shown meanwhile.
-        held.go.clear()
-        have_more(store)
-        at_once(monkeypatch)
-        monkeypatch.setattr(background, "OLDER_SECONDS", 0.01)
-        shown = page(client, "/metric/homepage")
-        assert shown.has("news")
-        assert shown.has("estimates-table")
-        held.go.set()
-
-
-def have_more(store: Store, reports: int = 1) -> None:
-    """So many reports arrive."""
-    with writing(store.engine) as connection:
-        put_tallies(connection, SHARD - 1, [("homepage", 1, DAYS[2], 0, reports, bytes(128 * COUNTS.itemsize))])
-
-
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that was shown before will do."""
-    monkeypatch.setattr(desk, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(desk, "FRESH_STRINGS_SECONDS", 0.0)
-
-
-def test_a_page_that_was_just_shown_costs_a_look_into_memory(
-    visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = ["/", "/metric/theme", "/metric/homepage", "/metric/theme/chart.svg", "/metric/homepage/estimates.csv"]
-    before = [visitor.get(path).data for path in paths]
-
-    def have(*_: object) -> bytes:
-        raise AssertionError("the workshop was asked")
-
-    monkeypatch.setattr(workshop.Workshop, "_have", have)
-    monkeypatch.setattr(desk, "FRESH_SECONDS", 120.0)
-    monkeypatch.setattr(desk, "FRESH_CHART_SECONDS", 120.0)
-    assert [visitor.get(path).data for path in paths] == before
-
-
-def test_the_process_that_serves_reads_no_tally_for_a_page(
-    visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_connection(*_: object) -> object:
-        raise AssertionError("the store was asked")
-
-    monkeypatch.setattr(Engine, "connect", no_connection)
-    at_once(monkeypatch)
-    for path in ("/", "/metric/crashed?confidence=0.77", "/metric/crashed/history.svg?confidence=0.77"):
-        assert visitor.get(path).status_code == 200
-
-
-def test_what_has_not_changed_is_not_made_again(
-    opened: Flask, visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = as_of(page(visitor, "/metric/minutes_used"))
-
-    def history(*_: object) -> tuple[Estimates, ...]:
-        raise AssertionError("decoded again")
-
-    monkeypatch.setattr(workshop.WORKSHOP, "history", history)
-    at_once(monkeypatch)
-    shown = page(visitor, "/metric/minutes_used")
-    assert shown.has("history-table")
-    assert as_of(shown) >= first
-
-
-def as_of(shown: Page) -> str:
-    found = re.search(r"As of (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC", shown.text)
-    assert found is not None
-    return found[1]
-
-
-def test_strings_are_decoded_again_after_a_while_or_for_another_list(
-    tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held.go.set()
-    monkeypatch.setattr(desk, "FRESH_SECONDS", 0.0)
-    with running(tmp_path, REGISTRY, admin_token=None) as app:
-        store = collector_of(app).store
-        fill(store)
-        client = browser(app)
-        upload(client, strings="\n".join(CANDIDATES))
-        first = page(client, "/metric/homepage")
-        have_more(store)
-        again = page(client, "/metric/homepage")
-        assert (as_of(again), held.times) == (as_of(first), 1)
-        assert "Reports in all 63,001" in again.text, "counting takes no time"
-        assert not again.has("news")
-        # A program gives another list: it does not wait.
-        address = "/v1/metrics/homepage/candidates"
-        assert app.test_client().put(address, data=b"example.org\n", content_type="text/plain").status_code == 200
-        assert "among 1 candidate." in page(client, "/metric/homepage").text
-        assert held.times == 2
-        monkeypatch.setattr(desk, "FRESH_STRINGS_SECONDS", 0.0)
-        have_more(store, 2)
-        page(client, "/metric/homepage")
-        assert held.times == 3
-
-
-def test_a_time_series_that_takes_long_loads_by_itself(opened: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
-    go = threading.Event()
-    history = workshop.WORKSHOP.history
-
-    def late(order: History) -> tuple[Estimates, ...]:
-        assert go.wait(60)
-        return history(order)
-
-    monkeypatch.setattr(workshop.WORKSHOP, "history", late)
-    client = browser(opened)
-    path = "/metric/theme?confidence=0.66"
-    monkeypatch.setattr(background, "PAGE_SECONDS", 0.01)
-    while (answer := client.get(path)).status_code == 202:
-        pass
-    shown = Page(answer)
-    assert shown.has("history-waiting")
-    assert shown.has("estimates-table")
-    assert {"http-equiv": "refresh", "content": f"2; url={path}"} in shown.all("meta")
-    go.set()
-    while (shown := page(client, path)).has("history-waiting"):
-        pass
-    assert shown.has("history-table")
-    assert not [each for each in shown.all("meta") if "http-equiv" in each]
-
-
-def test_an_older_page_is_better_than_a_refusal(visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    page(visitor, "/metric/theme")
-    at_once(monkeypatch)
-    monkeypatch.setattr(background, "MAX_JOBS", 0)
-    assert page(visitor, "/metric/theme").has("news")
-    assert page(visitor, "/metric/theme?confidence=0.55", 503).has("refused")
-
-
-@pytest.mark.parametrize("path", ["/nonsense", "/metric", "/metric/theme/nonsense.svg", "/static/nonsense"])
-def test_an_unknown_address_is_a_page_with_a_way_back(app: Flask, path: str) -> None:
-    answer = browser(app).get(path)
-    assert (answer.status_code, answer.content_type) == (404, "text/html; charset=utf-8")
-    assert {"href": "/"} in Page(answer).all("a")
-    assert answer.headers["Content-Security-Policy"] == POLICY
-    for client, address in ((app.test_client(), path), (browser(app), f"/v1{path}")):
-        refused = client.get(address)
-        assert (refused.status_code, refused.content_type) == (404, "application/problem+json")
-
-
-def test_those_who_are_not_logged_in_are_sent_to_the_login(app: Flask) -> None:
-    client = browser(app)
-    answer = client.get("/metric/homepage?start=2026-11-01")
-    assert answer.status_code == 303
-    assert answer.location == "/login?next=%2Fmetric%2Fhomepage%3Fstart%3D2026-11-01"
-    shown = page(client, answer.location)
-    assert shown.field("next") == "/metric/homepage?start=2026-11-01"
-    assert client.get("/").location.startswith("/login")
-
-
-def test_programs_without_a_token_are_refused(app: Flask) -> None:
-    for path in ("/", "/metric/homepage", "/metric/homepage/chart.svg", "/metric/homepage/estimates.json"):
-        answer = app.test_client().get(path)
-        assert (answer.status_code, answer.get_json()["code"]) == (401, "token_wrong")
-        assert answer.headers["WWW-Authenticate"] == "Bearer"
-        assert app.test_client().get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
-    assert app.test_client().get("/", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
-
-
-def cookie_line(answer: TestResponse, name: str) -> str:
-    [line] = [each for each in answer.headers.getlist("Set-Cookie") if each.startswith(f"{name}=")]
-    return line
-
-
-def test_the_token_opens_a_session_and_logout_ends_it(app: Flask) -> None:
-    client = browser(app)
-    answer = log_in(client, following="/metric/homepage?start=2026-11-01")
-    assert (answer.status_code, answer.location) == (303, "/metric/homepage?start=2026-11-01")
-    line = cookie_line(answer, session.COOKIE)
-    assert {"HttpOnly", "SameSite=Strict", "Path=/", f"Max-Age={12 * 3600}"} <= set(line.split("; "))
-    assert "Secure" not in line
-    assert TOKEN not in line
-    shown = page(client, "/")
-    assert client.get("/login").location == "/"
-    answer = client.post("/logout", data={"form_token": shown.field("form_token")})
-    assert (answer.status_code, answer.location) == (303, "/login")
-    assert client.get("/").status_code == 303
-
-
-@pytest.mark.parametrize("headers", [{"X-Forwarded-Proto": "https"}, {}])
-def test_cookies_are_secure_behind_tls(app: Flask, headers: dict[str, str]) -> None:
-    client = browser(app)
-    base = "http://localhost" if headers else "https://localhost"
-    answer = client.get("/login", headers=headers, base_url=base)
-    assert "; Secure" in cookie_line(answer, session.VISITOR)
-    form = {"form_token": Page(answer).field("form_token"), "token": TOKEN}
-    client.set_cookie(session.VISITOR, cookie_line(answer, session.VISITOR).partition(";")[0].partition("=")[2])
-    answer = client.post("/login", data=form, headers=headers, base_url=base)
-    assert "; Secure" in cookie_line(answer, session.COOKIE)
-
-
-@pytest.mark.parametrize("token", ["", "not this one", TOKEN[:-1], "\N{SNOWMAN}"])
-def test_a_wrong_token_is_told(app: Flask, token: str) -> None:
-    client = browser(app)
-    answer = log_in(client, token)
-    assert answer.status_code == 401
-    assert "That is not the admin token" in Page(answer).text
-    assert client.get_cookie(session.COOKIE) is None
-    if len(token) > 1:
-        assert token not in answer.text
-
-
-@pytest.mark.parametrize(
-    "following", ["https://evil.example", "//evil.example", "/\\evil.example", "/metric/a\r\nX: y", "/metric//e", ""]
-)
-def test_a_login_leads_to_pages_of_ours_only(app: Flask, following: str) -> None:
-    assert log_in(browser(app), following=following).location == "/"
-
-
-def test_sessions_expire(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = browser(app)
-    begun = session.now()
-    log_in(client)
-    monkeypatch.setattr(session, "now", lambda: begun + session.SESSION_SECONDS - 5)
-    assert client.get("/").status_code == 200
-    monkeypatch.setattr(session, "now", lambda: begun + session.SESSION_SECONDS + 5)
-    assert client.get("/").status_code == 303
-
-
-def test_another_token_ends_all_sessions_and_replicas_agree(app: Flask, tmp_path: Path) -> None:
-    client = browser(app)
-    log_in(client)
-    cookie = client.get_cookie(session.COOKIE)
-    assert cookie is not None
-    for token, status in ((TOKEN, 200), (TOKEN + "-another", 303)):
-        folder = tmp_path / token
-        folder.mkdir()
-        with running(folder, admin_token=token) as other:
-            elsewhere = browser(other)
-            elsewhere.set_cookie(session.COOKIE, cookie.value)
-            assert elsewhere.get("/").status_code == status
-
-
-def test_a_session_that_was_tampered_with_is_none(app: Flask) -> None:
-    token = collector_of(app).admin_token
-    assert token is not None
-    cookie = session.new_session(token)
-    assert session.is_session(token, cookie)
-    expiry, number, signature = cookie.split(".")
-    later = f"{int(expiry) + 1}.{number}.{signature}"
-    for other in (later, f"{expiry}.{number}.{signature[:-1]}0x", f"{expiry}.{number}.", "..", "", "é", None, number):
-        assert not session.is_session(token, other)
-    assert not session.is_session(token, session.form_token(token, cookie))
-
-
-def forms(app: Flask) -> list[str]:
-    return [
-        str(rule).replace("<name>", "homepage") for rule in app.url_map.iter_rules()
-        if rule.endpoint.startswith("dashboard.") and "POST" in (rule.methods or ())
-    ]  # fmt: skip
-
-
-def test_every_form_needs_the_token_of_its_session(app: Flask) -> None:
-    client, other = browser(app), browser(app)
-    log_in(client)
-    log_in(other)
-    mine, theirs = (page(each, "/metric/homepage").field("form_token") for each in (client, other))
-    assert mine != theirs
-    assert set(forms(app)) == {"/login", "/logout", "/metric/homepage/candidates"}
-    for path in forms(app):
-        for data in ({}, {"form_token": ""}, {"form_token": theirs}, {"form_token": "é"}):
-            answer = client.post(path, data={**data, "strings": "x", "token": TOKEN})
-            assert answer.status_code == 403, path
-            assert Page(answer).has("refused")
-    answer = client.post("/logout", data={"form_token": mine}, headers={"Sec-Fetch-Site": "cross-site"})
-    assert answer.status_code == 403
-    assert client.get("/").status_code == 200
-    assert candidates_of(app) == []
-
-
-def test_another_site_cannot_post_to_an_open_collector(empty: FlaskClient) -> None:
-    stranger = browser(empty.application)
-    assert stranger.post("/metric/homepage/candidates", data={"strings": "x"}).status_code == 403
-    token = page(stranger, "/metric/homepage").field("form_token")
-    assert empty.post("/metric/homepage/candidates", data={"form_token": token, "strings": "x"}).status_code == 403
-    assert candidates_of(empty.application) == []
-
-
-def test_without_a_token_only_this_machine_may_look(visitor: FlaskClient) -> None:
-    for environ, headers in (
-        ({"REMOTE_ADDR": "192.0.2.1"}, {}),
-        ({}, {"Host": "evil.example.org"}),
-        ({}, {"X-Forwarded-For": "192.0.2.1"}),
-    ):
-        answer = visitor.get("/", headers=headers, environ_overrides=environ)
-        assert answer.status_code == 401
-        assert "no admin token" in Page(answer).text
-    assert visitor.get("/login").location == "/"
-
-
-def test_every_answer_has_the_headers(opened: Flask, app: Flask) -> None:
-    answers: list[TestResponse] = []
-    for client in (browser(opened), browser(app)):
-        for rule in opened.url_map.iter_rules():
-            if rule.endpoint.startswith("dashboard."):
-                path = str(rule).replace("<name>", "theme")
-                answers += [client.open(path, method=method) for method in sorted(rule.methods or ())]
-        answers += [client.get("/metric/nonsense"), client.get("/?x=1")]
-    for answer in answers:
-        path = answer.request.path
-        assert answer.headers["Content-Security-Policy"] == POLICY, path
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert answer.headers["Referrer-Policy"] == "same-origin"
-        assert answer.headers["X-Frame-Options"] == "DENY"
-        static = path.startswith("/static/")
-        assert answer.headers["Cache-Control"] == ("no-cache" if static else "no-store"), path
-        assert answer.status_code < 500, path
-    assert {answer.status_code for answer in answers} >= {200, 303, 400, 401, 403, 404}
-
-
-def test_the_store_being_down_is_a_page_too(tmp_path: Path) -> None:
-    with running(tmp_path, REGISTRY, admin_token=None) as app:
-        client = browser(app)
-        collector_of(app).store.engine.dispose()
-        Path(tmp_path / "hubbub.db").rename(tmp_path / "gone.db")
-        (tmp_path / "hubbub.db").mkdir()
-        assert page(client, "/", 503).has("refused")
-
-
 def test_promises_are_plain_sentences_and_never_too_small() -> None:
     told = {name: words.promises(metric) for name, metric in REGISTRY.items()}
     first = told["homepage"][0]
@@ -1047,91 +564,6 @@ def test_promises_are_plain_sentences_and_never_too_small() -> None:
     assert words.factor(float("inf")) == "hundreds of millions or more"
     assert "never reveals more than 8" in words.values_promise(REGISTRY["homepage"])
     assert "nothing limits" in words.values_promise(REGISTRY["homepage_classic"])
-
-
-def test_the_process_that_draws_is_replaced_when_it_dies(visitor: FlaskClient) -> None:
-    assert visitor.get("/metric/crashed/chart.svg?confidence=0.8").status_code == 200
-    process = workshop.WORKSHOP._process
-    assert process is not None
-    process.kill()
-    process.wait()
-    assert visitor.get("/metric/crashed/chart.svg?confidence=0.81").status_code == 200
-    assert workshop.WORKSHOP._process is not process
-
-
-def test_a_job_whose_process_is_killed_is_begun_again(visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = messages.write_message
-    killed: list[subprocess.Popen[bytes]] = []
-
-    def write_and_kill(pipe: IO[bytes], message: bytes) -> None:
-        process = workshop.WORKSHOP._process
-        assert process is not None
-        first = not killed
-        if first:
-            killed.append(process)
-            process.send_signal(signal.SIGSTOP)  # so that it has the job, and does not answer
-        write(pipe, message)
-        if first:
-            process.kill()
-
-    monkeypatch.setattr(workshop, "write_message", write_and_kill)
-    monkeypatch.setattr(workshop, "TRIES", 1)
-    assert page(visitor, "/metric/crashed?confidence=0.82", 503).has("refused")
-    assert len(killed) == 1
-    killed.clear()
-    monkeypatch.setattr(workshop, "TRIES", 2)
-    assert page(visitor, "/metric/crashed?confidence=0.82").has("estimates-table")
-    assert len(killed) == 1
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="looks at processes as POSIX has them")
-def test_the_process_that_draws_ends_with_the_one_that_serves(tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path}/hubbub.db"
-    Store(store).prepare(REGISTRY)
-    program = f"""
-from hubbub.collector.dashboard.orders import Place
-from hubbub.collector.dashboard.workshop import WORKSHOP
-assert WORKSHOP.glance(Place({EXAMPLE!r}, {store!r}))
-print(WORKSHOP._process.pid, os.getpriority(os.PRIO_PROCESS, WORKSHOP._process.pid), flush=True)
-input()
-"""
-    with subprocess.Popen(
-        [sys.executable, "-c", f"import os\n{program}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        pid, priority = map(int, server.stdout.readline().split())
-        assert priority >= NICENESS
-        server.kill()
-        server.wait()
-    deadline = time.monotonic() + 60
-    while is_running(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process is there, and not only its name."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/stat")
-    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-def test_many_who_look_at_once_all_get_their_page(opened: Flask) -> None:
-    with ThreadPoolExecutor(4) as threads:
-        ask: Callable[[int], TestResponse] = lambda n: browser(opened).get(f"/metric/theme?confidence=0.{70 + n % 2}")  # noqa: E731
-        assert [answer.status_code for answer in threads.map(ask, range(8))] == [200] * 8
-
-
-def test_the_cache_lets_go_of_what_was_used_least() -> None:
-    kept: background.Kept[str, int] = background.Kept(2)
-    for number, key in enumerate("abc"):
-        kept.put(key, number)
-    assert (kept.get("a"), kept.get("c"), kept.get("b")) == (None, 2, 1)
-    kept.put("d", 3)
-    assert (kept.get("b"), kept.get("c")) == (1, None)
 
 
 def test_the_operators_page_tells_every_limit() -> None:
