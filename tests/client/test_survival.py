@@ -219,6 +219,7 @@ for thread in threads:
 """
 
 
+@pytest.mark.slow
 def test_the_report_is_chosen_fairly_among_threads_and_processes(tmp_path: Path) -> None:
     """8 threads of 4 processes record a category of their own on 256 days: each is kept on 8 of them, on average.
 

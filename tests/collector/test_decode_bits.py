@@ -49,8 +49,8 @@ def gathered(estimates: list[Estimates], field: str) -> Numbers:
         (CATEGORY, CATEGORIES, 3000),
         (LOUD, CATEGORIES, 3000),
         (ALL_BUCKETS, BUCKETS, 3000),
-        (SOME_BUCKETS, BUCKETS, 8000),
-        (ONE_BUCKET, BUCKETS, 16000),
+        pytest.param(SOME_BUCKETS, BUCKETS, 8000, marks=pytest.mark.slow),
+        pytest.param(ONE_BUCKET, BUCKETS, 16000, marks=pytest.mark.slow),
     ],
     ids=["flag", "flag-none", "category", "category-loud", "histogram-all", "histogram-some", "histogram-one"],
 )

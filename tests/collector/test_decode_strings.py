@@ -57,8 +57,8 @@ class TestFixedList:
         ("bits", "hashes", "cohorts", "privacy"),
         [
             (32, 1, 8, "{ report = 1.0, lifetime = 4.0 }"),
-            (16, 2, 16, CLASSIC),
-            (32, 2, 8, "{ report = 6.0, lifetime = 8.0 }"),
+            pytest.param(16, 2, 16, CLASSIC, marks=pytest.mark.slow),
+            pytest.param(32, 2, 8, "{ report = 6.0, lifetime = 8.0 }", marks=pytest.mark.slow),
         ],
         ids=["default", "classic", "loud"],
     )

@@ -15,7 +15,7 @@ from collector.served import TOKEN, Served, serving
 from shared.registries import EXAMPLE
 
 SEED = 20311231
-FEW, MANY = 10, 150
+FEW, MANY = 6, 150
 """Examples of each operation, besides those that each word of the description asks for."""
 
 HTTP_ITSELF = {"connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"}
