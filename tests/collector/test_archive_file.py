@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from collector.archives import DAYS, REGISTRY, draw, put
+from hubbub.collector.archive import file as filing
 from hubbub.collector.archive.file import (
     KEY,
     FileHead,
@@ -218,3 +219,9 @@ def test_without_the_libraries_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ArchiveError, match=rf'needs {missing}.*pip install "hubbub\[cluster\]"'):
         read_head(Place(str(tmp_path)), name)
+
+
+@pytest.mark.parametrize("pieces", [[[1, 2, 3]], [[1], [2, 3]], [[], [1, 2, 3]]])
+def test_a_column_is_read_whole_in_however_many_pieces_it_comes(pieces: list[list[int]]) -> None:
+    column = pa.chunked_array([pa.array(piece, pa.uint32()) for piece in pieces])
+    assert filing._whole(column).to_pylist() == [1, 2, 3]
