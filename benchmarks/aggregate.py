@@ -8,14 +8,12 @@ counts.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
 import tempfile
 import time
-import warnings
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from hubbub.collector.archive.aggregate import aggregate
 from hubbub.collector.archive.choice import Choice
 from hubbub.collector.archive.file import FileHead, encode_file, new_name
 from hubbub.collector.archive.place import Place
-from hubbub.collector.work import Workers
+from hubbub.collector.work import Workers, own_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,19 +110,13 @@ def fill(place: Place) -> None:
 
 @contextlib.contextmanager
 def dask(workers: int) -> Iterator[str]:
-    """Run a cluster of so many processes, of one thread each."""
-    import distributed  # noqa: PLC0415
-
-    logging.getLogger("distributed").setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        make: Any = distributed.LocalCluster
-        before = set(os.environ)
-        with make(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
-            # Dask sets some for its workers here, among them one that makes memory slower; others must not inherit it.
-            for name in set(os.environ) - before:
-                del os.environ[name]
-            yield cluster.scheduler_address
+    """Run a cluster of so many processes, of one thread each: as `hubbub aggregate --engine dask` does."""
+    before = set(os.environ)
+    with own_cluster(workers) as scheduler:
+        # Dask sets some for its workers here, among them one that makes memory slower; others must not inherit it.
+        for name in set(os.environ) - before:
+            del os.environ[name]
+        yield scheduler
 
 
 def show(starts: dict[str, float], best: dict[str, float]) -> None:

@@ -116,7 +116,7 @@ def test_work_is_cut_into_few_points_of_which_the_last_are_small(
     assert max(sizes) <= 400
     left = 3 * 607
     for size in sizes:
-        assert size <= max(left / (2 * workers), 100)
+        assert size <= max(2 * left / (3 * workers), 100)
         left -= size
     assert max(sizes[-2:]) <= 100
     assert len(points) < 3 * 607 / 100  # fewer than if all were small

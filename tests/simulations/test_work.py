@@ -4,7 +4,9 @@ import socket
 import sys
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
+import distributed
 import numpy as np
 import pytest
 
@@ -41,10 +43,20 @@ def test_a_process_that_is_ended_is_told() -> None:
         work.map(end, POINTS, seed=7)
 
 
-def test_and_on_a_cluster_whose_loss_is_told() -> None:
+def test_and_on_a_cluster_whose_loss_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[list[bool]] = []
+
+    def wait(futures: list[Any], timeout: float) -> None:
+        really_wait(futures, timeout)  # an error if the time is over
+        waited.append([future.done() for future in futures])
+
+    really_wait: Any = distributed.wait
+    monkeypatch.setattr(distributed, "wait", wait)
+    monkeypatch.setattr("hubbub.collector.work.FETCH_SECONDS", 60)
     with cluster(2) as dask:
         with Work(scheduler=dask.address) as work:
             assert work.map(draw, POINTS, seed=7) == Work().map(draw, POINTS, seed=7)
+            assert waited == [[True] * len(POINTS)]  # waited for all of them, not asked again and again
             with pytest.raises(ArithmeticError, match="point 3 has no answer"):
                 work.map(fail, POINTS, seed=7)
             with pytest.raises(ClusterError, match=r"this very version of hubbub is installed"):

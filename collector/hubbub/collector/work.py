@@ -7,9 +7,9 @@ import logging
 import multiprocessing
 import socket
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -29,6 +29,16 @@ CONNECT_SECONDS = 10
 
 WORKER_SECONDS = 30
 """How long its first worker is."""
+
+FETCH_SECONDS = 1
+"""How often answers are fetched from a cluster, until all are there: fetching one costs it as much as a task does."""
+
+UNWATCHED = {
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.worker.profile.enabled": False,
+}
+"""For a cluster of our own. Dask looks at itself up to a hundred times a second, for a page that nobody can open."""
 
 
 class Workers:
@@ -77,9 +87,19 @@ class Workers:
 def own_cluster(number: int) -> Iterator[str]:
     """Start a Dask cluster on this machine, and give the address of its scheduler; it ends with the `with`."""
     distributed = _distributed()
-    with distributed.LocalCluster(
-        n_workers=number, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=logging.CRITICAL
-    ) as cluster:
+    import dask  # noqa: PLC0415  (comes with it)
+
+    with (
+        dask.config.set(UNWATCHED),
+        distributed.LocalCluster(
+            n_workers=number,
+            threads_per_worker=1,
+            memory_limit=0,  # it would be measured ten times a second; what is read at a time is small
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+    ):
         yield cluster.scheduler_address
 
 
@@ -138,12 +158,14 @@ def _dask(scheduler: str, opened: ExitStack) -> tuple[int, Callable[..., Iterato
             asked = [function] * len(columns[0]), [own_version()] * len(columns[0])
             futures = deque(client.map(do_as, *asked, *columns, pure=False))
             while futures:
+                with suppress(TimeoutError), client.as_current():
+                    distributed.wait([*futures], FETCH_SECONDS)
                 # All that is there is fetched at once, and then the cluster need not keep it any longer.
-                done = [futures.popleft()]
-                while futures and futures[0].done():
-                    done.append(futures.popleft())
+                done: list[Any] = []
+                while futures and futures[0].done() and not (done and done[-1].status == "error"):
+                    done.append(futures.popleft())  # up to the first error: of several, that one is told
                 yield from client.gather(done)
-        except (OSError, distributed.client.FutureCancelledError, distributed.KilledWorker) as error:
+        except (OSError, CancelledError, distributed.KilledWorker) as error:
             raise ClusterError(
                 f"scheduler {scheduler}: was lost, or its workers were ({type(error).__name__}); "
                 "allowed: a cluster that stays up; nothing was written"

@@ -10,6 +10,7 @@ import io
 import secrets
 from contextlib import contextmanager
 from datetime import date  # noqa: TC003  (msgspec reads the annotations)
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -188,7 +189,8 @@ def _opened(place: Place, name: str) -> Iterator[tuple[FileHead, Any]]:
     path = place.path(name)
     with place.open(name) as source:
         with _reading(place, name):
-            file = parquet.ParquetFile(source, page_checksum_verification=True)
+            # What is far away is asked for ahead, by threads; here that would only take longer.
+            file = parquet.ParquetFile(source, page_checksum_verification=True, pre_buffer=not place.local)
             schema, rows = file.schema_arrow, file.metadata.num_rows
         head = _head(path, schema.metadata)
         if not schema.equals(_schema(head.width)):
@@ -220,6 +222,7 @@ def _reading(place: Place, name: str) -> Iterator[None]:
         raise _refused(place.path(name), f"cannot be read ({fault})", "a whole Parquet file") from None
 
 
+@cache
 def _schema(width: int) -> Any:
     arrow = library("pyarrow")
     columns = [("cohort", arrow.uint32()), ("bits", arrow.binary(width))]
