@@ -123,7 +123,8 @@ def work(store: str, archive: str, step: str) -> None:
         except NotTakenError as error:
             raise SystemExit(str(error)) from None
         if number == AT_ONCE:
-            print("begun", os.getpid(), flush=True)
+            # At once: another thread may kill this process in the middle of a print.
+            os.write(sys.stdout.fileno(), f"begun {os.getpid()}\n".encode())
 
 
 def main(store: str, archive: str) -> None:
