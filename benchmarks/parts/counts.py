@@ -79,11 +79,7 @@ def _rows(rates: dict[str, float], reading: float) -> list[Row]:
 
 
 def _peers(rates: dict[str, float]) -> list[Row]:
-    """Without cohorts, and with mixed ones, as reports arrive.
-
-    Of the peers only pure-ldp counts by cohort. Beside the others, counting by cohort is shown, and nothing is asked of
-    it: they do less.
-    """
+    """Without cohorts, and with mixed ones, as reports arrive; of the peers only pure-ldp counts by cohort."""
     peers = Peers.find()
     theirs: dict[str, float] = {}
     faults: dict[str, str] = {}
@@ -100,7 +96,7 @@ def _peers(rates: dict[str, float]) -> list[Row]:
             beside=f"{label(library)}, {COHORTS_OF.get(library, 'without cohorts')}",
             ours=rates[_ours(kind)],
             theirs=theirs.get(library),
-            wanted=float(WANTED_BESIDE_PEERS) if kind == UNGROUPED or library in COHORTS_OF else None,
+            wanted=float(WANTED_BESIDE_PEERS),
             fault=faults.get(library, ""),
         )
         for kind, words in ((UNGROUPED, UNGROUPED), (MIXED, f"{COHORTS} {MIXED}"))
