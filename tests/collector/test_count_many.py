@@ -26,6 +26,7 @@ from hubbub.collector.count import (
     scratch,
     slabs,
     stack,
+    together,
 )
 from hubbub.shared import ParameterError
 
@@ -74,6 +75,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (stack, "UNPACKED", 1 << 11),
         (plain, "AT_ONCE", 1 << 12),
         (choice, "SHORT_BYTES", 64),
+        (together, "MANY", 100),
     ]:
         monkeypatch.setattr(module, name, number)
 
@@ -118,8 +120,30 @@ def test_millions_of_ones_do_not_overflow(engine: Engine, bits: int) -> None:
     assert count_bits(packed, bits, cohorts, engine=engine).tolist() == [[number - 1] * bits, [1] * bits]
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 13, 16, 32])
+@pytest.mark.parametrize("groups", [1, 7, 500])
+def test_reports_are_brought_together_unchanged(width: int, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are no number, or a signalling one, where they are moved as numbers; few and many alike."""
+    random = np.random.default_rng(width)
+    packed = reports(8 * width, 3000)
+    odd = np.frombuffer(
+        np.array([0x7FF0000000000001, 0xFFF4000000000000, 0x8000000000000000], "<u8").tobytes(), np.uint8
+    )
+    packed[:600] = np.resize(odd, (600, width))
+    cohorts = random.integers(0, groups, len(packed))
+    for many in (100, 1 << 15):
+        monkeypatch.setattr(together, "MANY", many)
+        moved, found = together.bring_together(packed, cohorts, groups)
+        assert moved.tobytes() == packed[np.argsort(cohorts, kind="stable")].tobytes()
+        assert as_list(found) == as_list(Runs.of_sorted(np.sort(cohorts)))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-def test_reports_need_not_lie_together_nor_begin_at_a_word(engine: Engine) -> None:
+@pytest.mark.parametrize("many", [100, 1 << 15])
+def test_reports_need_not_lie_together_nor_begin_at_a_word(
+    engine: Engine, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "MANY", many)
     for bits in (24, 128):
         width = bits // 8
         memory = np.frombuffer(reports(8, 3 * 9000 * width + 3).tobytes(), np.uint8)

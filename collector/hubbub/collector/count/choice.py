@@ -8,12 +8,13 @@ import numpy as np
 
 from hubbub.collector.count.blocks import add_blocks
 from hubbub.collector.count.plain import add_plain
-from hubbub.collector.count.runs import Runs, sort_by_cohort
-from hubbub.collector.count.scratch import scratch
 from hubbub.collector.count.slabs import LONG_BYTES, add_long_run
+from hubbub.collector.count.together import bring_together
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from hubbub.collector.count.runs import Runs
 
 FEW_BYTES = 32 << 10
 """Up to here, all reports together are counted by unpacking them."""
@@ -49,8 +50,5 @@ def count_mixed(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: N
     """Count reports of cohorts in any order, at least one. All counts are 0 before."""
     step = max(PART_BYTES // packed.shape[1], PART_RUN * len(counts))
     for start in range(0, len(packed), step):
-        order, theirs = sort_by_cohort(cohorts[start : start + step], len(counts))
-        apart = scratch("sorted", len(order) * packed.shape[1]).reshape(len(order), -1)
-        # Not "raise", by which numpy would write to other memory first: the order names no report that is not there.
-        packed[start : start + step].take(order, axis=0, out=apart, mode="clip")
-        count_sorted(counts, apart, Runs.of_sorted(theirs))
+        some = slice(start, start + step)
+        count_sorted(counts, *bring_together(packed[some], cohorts[some], len(counts)))
