@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.collector.count.blocks import add_blocks
-from hubbub.collector.count.plain import add_plain
+from hubbub.collector.count.plain import add_plain, count_few
 from hubbub.collector.count.slabs import LONG_BYTES, add_long_run
 from hubbub.collector.count.together import bring_together
 
@@ -48,6 +48,9 @@ def count_sorted(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Run
 
 def count_mixed(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
     """Count reports of cohorts in any order, at least one. All counts are 0 before."""
+    if packed.nbytes <= FEW_BYTES:
+        count_few(counts, packed, cohorts)
+        return
     step = max(PART_BYTES // packed.shape[1], PART_RUN * len(counts))
     for start in range(0, len(packed), step):
         some = slice(start, start + step)

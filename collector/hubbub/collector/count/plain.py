@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hubbub.collector.count.runs import sort_by_cohort, starts_of_runs
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,6 +22,17 @@ def count_plain(packed: NDArray[np.uint8], bits: int) -> NDArray[np.int64]:
     ones = np.unpackbits(packed, axis=1, count=bits, bitorder="little")
     total: NDArray[np.int64] = np.add.reduce(ones, axis=0, dtype=np.int64)
     return total
+
+
+def count_few(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
+    """Count reports of cohorts in any order, all at once: what a commit has. All counts are 0 before."""
+    order, theirs = sort_by_cohort(cohorts, len(counts))
+    starts = starts_of_runs(theirs)
+    ones = np.unpackbits(packed[order], axis=1, count=counts.shape[1], bitorder="little")
+    if len(starts) == len(counts):
+        np.add.reduceat(ones, starts, axis=0, dtype=np.int64, out=counts)
+    else:
+        counts[theirs[starts]] = np.add.reduceat(ones, starts, axis=0, dtype=np.int64)
 
 
 def add_plain(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) -> None:
