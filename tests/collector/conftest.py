@@ -1,7 +1,26 @@
-"""Stores of both kinds, a collector, and its dashboard."""
+"""Stores of both kinds, a collector, its estimates and its dashboard, and places for archives."""
 
 from collector.apps import app, client
+from collector.archive_places import folder, place
 from collector.dashboards import empty, opened, patient, visitor
+from collector.estimated import asking, processes, reader, stocked
 from collector.stores import address, postgres, ready, store
 
-__all__ = ["address", "app", "client", "empty", "opened", "patient", "postgres", "ready", "store", "visitor"]
+__all__ = [
+    "address",
+    "app",
+    "asking",
+    "client",
+    "empty",
+    "folder",
+    "opened",
+    "patient",
+    "place",
+    "postgres",
+    "processes",
+    "reader",
+    "ready",
+    "stocked",
+    "store",
+    "visitor",
+]

@@ -1,177 +1,27 @@
-"""The dashboard: what it shows, and that nothing in it is taken for markup or for a formula."""
+"""The dashboard: what it shows of a metric, and that nothing in it is taken for markup or for a formula."""
 
 import csv
-import html
 import io
 import re
-import shlex
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import pytest
-import requests
 from flask import Flask
 from flask.testing import FlaskClient
-from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
-from collector.apps import collector_of, running
-from collector.dashboards import (
-    CANDIDATES,
-    DAYS,
-    EVIL,
-    FORMULA,
-    HTML,
-    POLICY,
-    REGISTRY,
-    SHARD,
-    TRUTH,
-    Page,
-    browser,
-    candidates_of,
-    fill,
-    page,
-    upload,
-)
-from hubbub.client import Client
-from hubbub.collector import Estimates, decoding
-from hubbub.collector.dashboard import background, desk, views, words, workshop
+from collector.dashboards import DAYS, EVIL, FORMULA, POLICY, REGISTRY, TRUTH, Page, browser, page
+from hubbub.collector import Estimates
+from hubbub.collector.dashboard import desk, words, workshop
 from hubbub.collector.dashboard.background import OLDER_SECONDS, PAGE_SECONDS
-from hubbub.collector.dashboard.orders import Drawing
 from hubbub.collector.decode.estimates import harmless
 from hubbub.collector.decode.process import NICENESS
-from hubbub.collector.store.backend import writing
-from hubbub.collector.store.bulk import put_tallies
-from hubbub.collector.store.shard import COUNTS
 from hubbub.shared.budget import metric_year
-from hubbub.simulations import simulate_tally
-from hubbub.simulations.demo import visit
-from hubbub.simulations.demo.visit import warm
-from told import run_here
 
 pytestmark = pytest.mark.usefixtures("patient")
-
-
-def test_the_overview_tells_what_there_is_of_each_metric(visitor: FlaskClient) -> None:
-    shown = page(visitor, "/")
-    for name, metric in REGISTRY.items():
-        assert {"href": f"/metric/{name}"} in shown.all("a")
-        assert metric.description in shown.text
-    assert f"{3 * 970:,} Last period {DAYS[-1]} Health no alarms" in shown.text  # crashed
-    assert f"week of {DAYS[-1]}" in shown.text
-    assert "no reports yet" in shown.text  # of language
-    assert f"Reports per day last: {970:,}" in shown.text
-    assert "Reports per week last:" in shown.text
-    labels = [each["aria-label"] or "" for each in shown.all("svg")]
-    assert len(labels) == len(TRUTH)
-    assert any("crashed" in label for label in labels)
-
-
-def test_the_overview_decodes_no_strings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def decode_apart(*_: object) -> bytes:
-        raise AssertionError("strings were decoded")
-
-    monkeypatch.setattr(decoding, "decode_apart", decode_apart)
-    with running(tmp_path, REGISTRY, admin_token=None) as app:
-        fill(collector_of(app).store)
-        client = browser(app)
-        assert "needs candidates" in page(client, "/").text
-        upload(client, strings="example.org")
-        assert "not decoded yet" in page(client, "/").text
-
-
-def test_the_overview_tells_the_alarms_of_the_last_decoding(opened: Flask, tmp_path: Path) -> None:
-    with running(tmp_path, REGISTRY, admin_token=None) as app:
-        tally = simulate_tally(REGISTRY["crashed"], {True: 5, False: 5}, 1)
-        rows = [("crashed", 1, DAYS[0], 0, int(tally.n[0]), tally.counts[0].astype(COUNTS).tobytes())]
-        with writing(collector_of(app).store.engine) as connection:
-            put_tallies(connection, SHARD, rows)
-        client = browser(app)
-        assert "1 alarm" in page(client, "/").text
-        shown = page(client, "/metric/crashed")
-        assert shown.has("alarms")
-        assert "There are only 10 reports" in shown.text
-    client = browser(opened)
-    page(client, "/metric/homepage")
-    assert "not decoded yet" not in page(client, "/").text
-
-
-def test_an_empty_overview_tells_what_to_do_next(empty: FlaskClient) -> None:
-    shown = page(empty, "/")
-    assert shown.has("start-here")
-    assert 'Client( "http://localhost", registry="metrics.toml", state="device.db"' in shown.text
-    assert "no reports yet" in shown.text
-    assert not shown.all("svg")
-
-
-@pytest.mark.parametrize("key", [None, "a-key-for-the-tests"])
-def test_what_an_empty_page_tells_works_as_it_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], key: str | None
-) -> None:
-    """The collector keeps its store in the same folder, under the name that it has unless somebody chooses another."""
-    monkeypatch.chdir(tmp_path)
-    with running(tmp_path, REGISTRY, admin_token=None, ingest_key=key) as app, serving(app) as address:
-        shown = requests.get(address, headers=HTML, timeout=60).text
-        blocks = re.findall(r"<pre[^>]*><code>(.*?)</code>", shown, re.DOTALL)
-        fetch, told, look = (html.unescape(each) for each in blocks)
-        assert fetch == f"curl -s {address}/v1/registry > metrics.toml"
-        Path("metrics.toml").write_bytes(requests.get(f"{address}/v1/registry", timeout=60).content)
-        assert ("ingest_key=ingest_key" in told) == (key is not None)
-        assert key is None or key not in shown
-        known = {"consent": True, "value": "example.org", "ingest_key": key}
-        exec(told, known)
-        client = known["client"]
-        assert isinstance(client, Client)
-        assert client.stats().problem is None
-        client.close(30)
-    assert look.startswith("hubbub preview ")
-    seen = run_here("preview", capsys, monkeypatch)(*shlex.split(look)[2:])
-    assert (seen.code, seen.err) == (0, "")
-    assert "homepage" in seen.out
-
-
-def test_the_demo_looks_at_every_page_before_anybody_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[str] = []
-    draw = workshop.WORKSHOP.draw
-
-    def count(order: Drawing) -> bytes:
-        drawn.append(order.estimates[0].metric)
-        return draw(order)
-
-    monkeypatch.setattr(workshop.WORKSHOP, "draw", count)
-    with running(tmp_path, REGISTRY, admin_token=None) as app, serving(app) as address:
-        fill(collector_of(app).store)
-        upload(browser(app), strings="\n".join(CANDIDATES))
-        with monkeypatch.context() as patched:
-            patched.setattr(background, "PAGE_SECONDS", 0.05)  # some pages say that they are being worked out
-            assert warm(address, TRUTH)
-        assert "not decoded yet" not in page(browser(app), "/").text
-    assert sorted(drawn) == sorted([*TRUTH, *TRUTH]), "the estimates of each, and their history"
-
-
-def test_the_demo_does_not_wait_for_ever() -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(visit, "WARM_SECONDS", 0.0)
-        assert not warm("http://127.0.0.1:9", ["theme"])
-
-
-@contextmanager
-def serving(app: Flask) -> Iterator[str]:
-    """Serve an app on a port of this machine."""
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.mark.parametrize("name", TRUTH)
@@ -402,73 +252,6 @@ def test_programs_are_refused_as_by_the_api(opened: Flask) -> None:
     assert (answer.status_code, answer.content_type) == (404, "application/problem+json")
 
 
-def test_strings_are_searched(visitor: FlaskClient) -> None:
-    shown = page(visitor, "/metric/homepage?q=EXAMPLE.org")
-    assert shown.field("q") == "EXAMPLE.org"
-    assert "example.org" in shown.text
-    assert EVIL not in shown.text.partition("Over time")[0]
-    shown = page(visitor, "/metric/homepage?q=nobody")
-    assert shown.has("no-match")
-    assert not shown.has("estimates-table")
-
-
-def test_a_candidate_that_was_not_found_has_its_share_and_interval(opened: Flask, visitor: FlaskClient) -> None:
-    everything = opened.test_client().get("/v1/metrics/homepage/estimates?all=true").get_json()
-    row = next(row for row in everything["rows"] if row["value"] == "site-7")
-    assert not row["detected"]
-    [cells] = [cells for cells in page(visitor, "/metric/homepage?q=SITE-7").rows() if cells[0] == "site-7"]
-    share, low, high = (float(each) / 100 for each in re.findall(r"(-?[0-9.]+) %", " ".join(cells[1:3])))
-    for shown, told in ((share, row["share"]), (low, row["low"]), (high, row["high"])):
-        assert shown == pytest.approx(told, abs=(row["high"] - row["low"]) / 20)
-    assert cells[3] == "no"
-    found = [cells for cells in page(visitor, "/metric/homepage?q=example").rows() if cells[0] == "example.org"]
-    assert found[0][3] == "yes"
-
-
-def test_only_strings_are_searched(visitor: FlaskClient) -> None:
-    shown = page(visitor, "/metric/theme?q=dark")
-    assert "light" in [cells[0] for cells in shown.rows()]
-    assert shown.rows() == page(visitor, "/metric/theme").rows()
-
-
-def test_many_matches_are_shown_in_part(visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "SHOWN_ROWS", 4)
-    shown = page(visitor, "/metric/homepage?q=SIte")
-    assert sum(cells[0].startswith("site-") for cells in shown.rows()) == 4
-
-
-def test_of_a_very_long_list_only_what_was_found_is_searched(
-    visitor: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (desk, views):
-        monkeypatch.setattr(module, "SEARCHED_CANDIDATES", len(CANDIDATES) - 1)
-
-    def everything(*_: object) -> bytes:
-        raise AssertionError("all candidates were decoded")
-
-    monkeypatch.setattr(desk.Desk, "everything", everything)
-    shown = page(visitor, "/metric/homepage?q=example&confidence=0.93")
-    assert shown.has("found-only")
-    assert "example.org" in [cells[0] for cells in shown.rows()]
-    assert page(visitor, "/metric/homepage?q=site-7&confidence=0.93").has("no-match")
-
-
-def test_all_candidates_can_be_downloaded(opened: Flask, visitor: FlaskClient) -> None:
-    shown = page(visitor, "/metric/homepage?start=2026-11-09")
-    links = {each.get("id"): each.get("href") or "" for each in shown.all("a")}
-    api = opened.test_client().get("/v1/metrics/homepage/estimates?all=true&start=2026-11-09")
-    answer = visitor.get(links["download-all-json"])
-    assert answer.headers["Content-Disposition"] == 'attachment; filename="homepage-all.json"'
-    assert answer.get_json() == api.get_json()
-    assert len(answer.get_json()["rows"]) == len(CANDIDATES)
-    answer = visitor.get(links["download-all-csv"])
-    assert answer.headers["Content-Disposition"] == 'attachment; filename="homepage-all.csv"'
-    assert len(list(csv.DictReader(io.StringIO(answer.text)))) == len(CANDIDATES)
-    assert page(visitor, "/metric/homepage/estimates.csv?all=perhaps", 400).has("refused")
-    assert visitor.get("/metric/theme/estimates.csv?all=true").data == visitor.get("/metric/theme/estimates.csv").data
-    assert "download-all-csv" not in visitor.get("/metric/theme").text
-
-
 def test_what_could_not_be_looked_at_is_not_called_fine(visitor: FlaskClient) -> None:
     shown = page(visitor, "/metric/crashed")
     assert shown.has("diagnostics")
@@ -490,59 +273,11 @@ def test_pages_say_which_numbers_are_exact_and_the_login_says_nothing(visitor: F
     assert not login.all("footer")
 
 
-def test_candidates_are_uploaded_replaced_and_forgotten(tmp_path: Path) -> None:
-    with running(tmp_path, REGISTRY, admin_token=None) as app:
-        client = browser(app)
-        answer = upload(client, strings="one\r\ntwo\r\n\r\n")
-        assert (answer.status_code, answer.location) == (303, "/metric/homepage?saved=2#candidates")
-        assert page(client, answer.location).has("saved")
-        assert candidates_of(app) == ["one", "two"]
-        upload(client, file=(io.BytesIO(b"three\nfour\n"), "list.txt"), strings="")
-        assert candidates_of(app) == ["three", "four"]
-        upload(client, file=(io.BytesIO(b'"fi\\nve"\n'), "list.ndjson"))
-        assert candidates_of(app) == ["fi\nve"]
-        assert upload(client, forget="1").status_code == 303
-        assert candidates_of(app) == []
-
-
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    [
-        ({"strings": ""}, 422),
-        ({"file": (b"\xff\n", "list.txt")}, 422),
-        ({"file": (b"not json\n", "list.ndjson")}, 422),
-        ({"strings": "x\n" * 400_000}, 413),
-    ],
-    ids=["nothing", "no UTF-8", "no JSON", "too much text"],
-)
-def test_lists_that_cannot_be_read_are_refused_in_a_sentence(
-    empty: FlaskClient, fields: dict[str, object], status: int
-) -> None:
-    sent = {key: (io.BytesIO(each[0]), each[1]) if isinstance(each, tuple) else each for key, each in fields.items()}
-    answer = upload(empty, **sent)  # type: ignore[arg-type]
-    assert answer.status_code == status
-    assert Page(answer).has("refused")
-
-
 def test_nobody_can_make_it_read_a_large_form(app: Flask) -> None:
     client = browser(app)
     data = {"form_token": page(client, "/login").field("form_token"), "token": "x" * 20_000}
     for content_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
         assert client.post("/login", data=data, content_type=content_type).status_code == 413
-
-
-def test_only_strings_have_candidates(empty: FlaskClient) -> None:
-    token = page(empty, "/metric/homepage").field("form_token")
-    answer = empty.post("/metric/theme/candidates", data={"form_token": token, "strings": "x"})
-    assert answer.status_code == 404
-
-
-def test_strings_without_candidates_ask_for_them(tmp_path: Path) -> None:
-    with running(tmp_path, REGISTRY, admin_token=None) as app:
-        fill(collector_of(app).store)
-        client = browser(app)
-        assert page(client, "/metric/homepage").has("no-candidates")
-        assert page(client, "/metric/homepage/chart.svg", 409).has("refused")
 
 
 def test_promises_are_plain_sentences_and_never_too_small() -> None:

@@ -3,95 +3,35 @@
 The randomness is the system's, so nothing can be seeded. Each docstring says how often its test fails by chance.
 """
 
-import itertools
-import json
-import math
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-from scipy import stats
 
 from hubbub.client import privatize
-from hubbub.client.privatizing import encode
 from hubbub.shared import HubbubError, Metric, ParameterError, Registry, Secret
-from hubbub.shared.instantaneous import instantaneous_response
-from hubbub.shared.permanent import permanent_response
 from hubbub.shared.wire import Report
-from hubbub.simulations.audit import Audit, audit, command
+from hubbub.simulations.audit import audit
 from hubbub.simulations.audit.bound import epsilon_bound
-from hubbub.simulations.audit.law import declared_law, sums
 from hubbub.simulations.audit.measure import measure
 from hubbub.simulations.audit.pair import choose_pair
-from hubbub.simulations.audit.rule import best_rule
 from hubbub.simulations.errors import AuditError
 from hubbub.simulations.work import Work
-from shared.brute_force import outputs
 from shared.registries import example, one_metric
+from simulations.audited import (
+    DEMO,
+    METRICS,
+    SURE,
+    every_metric,
+    forgets,
+    forgets_its_cohort_too,
+    never_flips_to_zero,
+    swaps_p_and_q,
+)
 
 if TYPE_CHECKING:
     from hubbub.simulations.audit.trial import Privatize
-
-DEMO = Path(__file__).parents[2] / "simulations/hubbub/simulations/demo.toml"
-SURE = 1 - 1e-7
-"""A confidence at which nothing is accused by chance."""
-
-METRICS = {
-    "string": one_metric(kind='"string"', every='"day"', bits="32", hashes="2", cohorts="8", lifetime_values="8",
-                         privacy="{ report = 1.5, lifetime = 2.0 }"),
-    "category": one_metric(kind='"category"', every='"day"', categories='["a", "b", "c", "d", "e"]',
-                           privacy="{ report = 1.0, lifetime = 2.0 }"),
-    "flag": one_metric(kind='"flag"', every='"day"', privacy="{ report = 1.0, lifetime = 2.0 }"),
-    "rappor flag": one_metric(kind='"flag"', every='"day"', privacy="{ f = 0.5, p = 0.5, q = 0.75 }"),
-    "mean": one_metric(kind='"mean"', every='"day"', low="-3", high="5", privacy="{ epsilon = 1.0, gamma = 0.2 }"),
-    "histogram": one_metric(kind='"histogram"', every='"day"', edges="[0, 1, 2, 3, 4, 5, 6, 7, 8]", sent="6",
-                            privacy="{ report = 1.0, lifetime = 2.0 }"),
-    "one bucket": one_metric(kind='"histogram"', every='"day"', edges="[0, 1, 2, 3, 4]", sent="1",
-                             privacy="{ epsilon = 1.0, gamma = 0.2 }"),
-    "one-time string": one_metric(kind='"string"', every='"once"', bits="16", hashes="1", cohorts="4",
-                                  privacy="{ epsilon = 2.0 }"),
-}  # fmt: skip
-
-every_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-
-
-def report_of(metric: Metric, secret: Secret, remembered: int, or_these: int = 0) -> Report:
-    bits = instantaneous_response(metric, remembered) | or_these
-    return Report(
-        metric.name,
-        metric.version,
-        privatize(METRICS["flag"], True, secret).period,
-        secret.number % metric.encoding.cohorts,
-        bits.to_bytes(metric.width, "little"),
-    )
-
-
-def never_flips_to_zero(metric: Metric, value: object, secret: Secret) -> Report:
-    cohort, encoded = encode(metric, value, secret)
-    return report_of(metric, secret, permanent_response(metric, secret, cohort, encoded), or_these=encoded)
-
-
-def swaps_p_and_q(metric: Metric, value: object, secret: Secret, *, of: object) -> Report:
-    """Lie where the truth is due and the other way round, for one of the values."""
-    cohort, encoded = encode(metric, value, secret)
-    if value == of:
-        encoded ^= (1 << metric.size) - 1
-    return report_of(metric, secret, permanent_response(metric, secret, cohort, encoded))
-
-
-def forgets(metric: Metric, value: object, secret: Secret) -> Report:
-    """Draw the permanent bits anew for each report."""
-    cohort, encoded = encode(metric, value, secret)
-    return report_of(metric, secret, permanent_response(metric, Secret.generate(), cohort, encoded))
-
-
-def forgets_its_cohort_too(metric: Metric, value: object, secret: Secret) -> Report:
-    return privatize(metric, value, Secret.generate())
 
 
 class TestBroken:
@@ -177,203 +117,6 @@ class TestShipped:
         found = audit(metric, trials=30_003, confidence=SURE, workers=2)
         assert found.right + found.wrong == 30_003 - 3_000
         assert 0 < found.measured <= found.claimed
-
-
-class TestBound:
-    @pytest.mark.parametrize(("right", "wrong"), [(1, 0), (30, 0), (30, 7), (900, 300), (450_000, 165_000)])
-    def test_it_is_clopper_and_pearsons(self, right: int, wrong: int) -> None:
-        """At the bound itself, so many right guesses or more have exactly the chance that is allowed for."""
-        bound = epsilon_bound(right, wrong, 0.99)
-        if bound == 0.0:
-            assert stats.binom.sf(right - 1, right + wrong, 0.5) > 0.01
-        else:
-            share = 1 / (1 + math.exp(-bound))
-            assert stats.binom.sf(right - 1, right + wrong, share) == pytest.approx(0.01, rel=1e-6)
-
-    def test_it_is_too_high_as_seldom_as_it_says(self) -> None:
-        """Every outcome of some numbers of guesses, with its exact probability."""
-        for guesses, epsilon in itertools.product((1, 7, 60, 500), (0.0, 0.5, 2.0)):
-            right = np.arange(guesses + 1)
-            bounds = [epsilon_bound(int(each), guesses - int(each), 0.95) for each in right]
-            chance = stats.binom.pmf(right, guesses, 1 / (1 + math.exp(-epsilon)))
-            assert chance[np.array(bounds) > epsilon].sum() <= 0.05
-
-    def test_no_right_guess_proves_nothing(self) -> None:
-        assert epsilon_bound(0, 0, 0.99) == epsilon_bound(0, 5, 0.99) == epsilon_bound(5, 5, 0.99) == 0.0
-
-
-def enumerated(metric: Metric, reports: int) -> dict[float, tuple[float, float]]:
-    """All outcomes of a small metric without cohorts, by their log-likelihood ratio; chances under either value."""
-    pair = choose_pair(metric, reports)
-    table = outputs(metric.response, metric.size, reports)
-    first, second = (table[metric.encode(value, 0, 0)] for value in (pair.first, pair.second))
-    found: dict[float, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for a, b in zip(first, second, strict=True):
-        if a + b > 0:
-            both = found[round(math.log(a / b), 6) + 0.0]
-            both[0] += a
-            both[1] += b
-    return {ratio: (a, b) for ratio, (a, b) in sorted(found.items())}
-
-
-SMALL = {
-    "string": one_metric(kind='"string"', every='"day"', bits="4", hashes="2", cohorts="1", lifetime_values="8",
-                         privacy="{ f = 0.5, p = 0.5, q = 0.75 }"),
-    "category": one_metric(kind='"category"', every='"day"', categories='["a", "b", "c"]',
-                           privacy="{ report = 1.0, lifetime = 2.0 }"),
-    "flag": METRICS["rappor flag"],
-    "mean": METRICS["mean"],
-    "one-time flag": one_metric(kind='"flag"', every='"once"', privacy="{ epsilon = 1.0 }"),
-}  # fmt: skip
-
-
-class TestRule:
-    @pytest.mark.parametrize("reports", [1, 2, 3])
-    @pytest.mark.parametrize("name", SMALL)
-    def test_probabilities_are_exact(self, name: str, reports: int) -> None:
-        metric = SMALL[name]
-        total = sums(declared_law(metric.response, reports), choose_pair(metric, reports).makeups)
-        expected = enumerated(metric, reports)
-        assert total.values == pytest.approx(list(expected), abs=2e-6)
-        assert total.first == pytest.approx([a for a, _ in expected.values()])
-        assert total.second == pytest.approx([b for _, b in expected.values()])
-
-    @every_metric
-    @pytest.mark.parametrize("reports", [1, 2, 5, 40])
-    def test_the_surest_outcome_is_the_claim(self, metric: Metric, reports: int) -> None:
-        """The pair differs as much as any two values can, so that no claim is out of the audit's sight."""
-        total = sums(declared_law(metric.response, reports), choose_pair(metric, reports).makeups)
-        assert np.abs(total.values).max() == pytest.approx(metric.epsilon(reports), rel=1e-3)
-        assert total.first.sum() == pytest.approx(1)
-        assert total.second.sum() == pytest.approx(1)
-
-    def test_threshold_of_the_highest_expected_bound(self) -> None:
-        """Tried one by one. After 12 reports the surest outcome is too rare, and anything above 0 too weak."""
-        metric, reports, trials = METRICS["category"], 12, 10_000
-        pair = choose_pair(metric, reports)
-        law = declared_law(metric.response, reports)
-        rule = best_rule(law, pair, trials, 0.99)
-        total = sums(law, pair.makeups)
-
-        def bound(threshold: float) -> float:
-            up, down = total.values >= threshold, total.values <= -threshold
-            right = (total.first[up].sum() + total.second[down].sum()) * trials / 2
-            wrong = (total.second[up].sum() + total.first[down].sum()) * trials / 2
-            share = float(stats.beta.ppf(0.01, right, wrong + 1))
-            return math.log(share / (1 - share))
-
-        bounds = {each: bound(each - 1e-6) for each in np.unique(np.round(np.abs(total.values), 6)) if each > 0}
-        best = max(bounds, key=lambda each: bounds[each])
-        assert rule.expected == pytest.approx(bounds[best])
-        assert rule.threshold == pytest.approx(best, abs=1e-5)
-        assert min(bounds) < best < max(bounds)
-
-    def test_many_sums_are_lumped_with_little_loss(self) -> None:
-        metric = one_metric(kind='"string"', every='"day"', bits="64", hashes="6", cohorts="1", lifetime_values="8",
-                            privacy="{ report = 4.0, lifetime = 8.0 }")  # fmt: skip
-        total = sums(declared_law(metric.response, 30), choose_pair(metric, 30).makeups)
-        assert len(total.values) <= 4096
-        assert (total.first.sum(), total.second.sum()) == pytest.approx((1, 1))
-        divergence = (total.values * total.first).sum()  # the mean of a sum is the sum of the means
-        one = declared_law(metric.response, 30)
-        assert divergence == pytest.approx(6 * (one.weights * one.first)[:2].sum(), rel=1e-3)
-
-    def test_strings_that_cannot_be_told_apart(self) -> None:
-        metric = one_metric(kind='"string"', every='"day"', bits="1", hashes="1", cohorts="1", lifetime_values="1",
-                            privacy="{ f = 0.5, p = 0.5, q = 0.75 }")  # fmt: skip
-        found = audit(metric, trials=1000)
-        assert (found.claimed, found.measured, found.share) == (0.0, 0.0, None)
-
-
-class TestPair:
-    def test_strings_of_the_demo_differ_in_every_cohort(self) -> None:
-        pair = choose_pair(Registry.load(DEMO)["homepage"], 1)
-        assert pair.makeups == [((1, 1, 0, 126), 1.0)]
-
-    def test_devices_come_from_the_cohorts_that_see_the_pair(self) -> None:
-        metric = METRICS["histogram"]
-        pair = choose_pair(metric, 1)
-        assert not pair.asked.all()
-        for cohort in np.flatnonzero(pair.asked).tolist():
-            assert metric.encode(pair.first, cohort, 0) != metric.encode(pair.second, cohort, 0) != 0
-
-
-def run(*arguments: str, code: int) -> Result:
-    done = CliRunner().invoke(command.audit, [*arguments])
-    assert done.exit_code == code, done.output
-    assert done.exception is None or isinstance(done.exception, SystemExit)
-    return done
-
-
-class TestCommand:
-    def test_json_has_the_pinned_fields(self) -> None:
-        options = ["--registry", str(DEMO), "--trials", "2000", "--workers", "1", "--confidence", str(SURE), "--json"]
-        done = run(*options, "--metric", "theme", "--metric", "crashed", "--reports", "2", code=0)
-        assert not done.stderr
-        theme, crashed = json.loads(done.stdout)
-        assert list(theme) == list(crashed) == ["name", "claimed", "measured", "trials", "reports"]
-        assert (theme["name"], crashed["name"]) == ("theme", "crashed")
-        assert theme["claimed"] == Registry.load(DEMO)["theme"].epsilon(2)
-        assert (theme["trials"], theme["reports"]) == (2000, 2)
-        assert 0 < theme["measured"] < theme["claimed"]
-
-    def test_a_table(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("HUBBUB_REGISTRY", str(DEMO))
-        lines = run("--trials", "1000", "--workers", "1", "--confidence", str(SURE), code=0).stdout.splitlines()
-        assert lines[1].split() == [
-            "metric",
-            "kind",
-            "reports",
-            "claimed",
-            "at",
-            "least",
-            "of",
-            "claim",
-            "trials",
-            "verdict",
-        ]
-        assert [line.split()[0] for line in lines[2:]] == list(Registry.load(DEMO))
-        assert all(line.endswith("stands") for line in lines[2:])
-
-    @pytest.mark.parametrize("form", [[], ["--json"]])
-    def test_a_broken_promise_is_exit_code_1(self, form: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(command, "measure", partial(measure, client=never_flips_to_zero))
-        options = ["--registry", str(DEMO), "--trials", "4000", "--workers", "1", "--metric", "crashed", *form]
-        done = run(*options, "--metric", "theme", "--metric", "crashed", code=1)
-        assert done.stderr == "Exceeds the claim: crashed, theme\n"
-        assert form or "refuted" in done.stdout
-
-    def test_the_chance_of_error_is_shared_out_among_the_metrics(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        asked: list[float] = []
-
-        def stand_in(metric: Metric, _: object, *, confidence: float, trials: int, reports: int) -> object:
-            asked.append(confidence)
-            return Audit(metric.name, metric.kind, 1.0, 0.5, trials, reports, 1, 1)
-
-        monkeypatch.setattr(command, "measure", stand_in)
-        run("--registry", str(DEMO), "--confidence", "0.95", "--workers", "1", code=0)
-        assert asked == pytest.approx([0.99] * 5)
-
-    @pytest.mark.parametrize(
-        ("arguments", "told"),
-        [
-            (["--metric", "fame"], 'metric "fame" is not in the registry; allowed: homepage, theme, crashed'),
-            (["--confidence", "nan"], "confidence = nan; allowed: a number above 0 and below 1"),
-            (["--trials", "999"], "999 is not in the range x>=1000"),
-            (["--confidence", "1"], "1.0 is not in the range 0<x<1"),
-            (["--confidence", "0"], "0.0 is not in the range 0<x<1"),
-            (["--reports", "0"], "0 is not in the range x>=1"),
-            (["--workers", "0"], "0 is not in the range x>=1"),
-            (["--registry", "nowhere.toml"], "nowhere.toml: cannot be read: No such file"),
-        ],
-    )
-    def test_bad_input_is_exit_code_2(self, arguments: list[str], told: str) -> None:
-        done = run("--registry", str(DEMO), *arguments, code=2)
-        assert told in done.stderr
-        assert done.stderr.splitlines()[-1].startswith("Error: ")
-
-    def test_a_registry_is_required(self) -> None:
-        assert "--registry" in run(code=2).stderr
 
 
 @pytest.mark.parametrize(

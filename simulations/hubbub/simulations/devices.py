@@ -2,8 +2,8 @@
 
 Each device keeps the permanent bits of every encoding it has revealed, so a device that comes back to an old value, or
 to another one with the same bits, gives its old answer, and a number that drifts keeps its offset and its two answers.
-The same memory counts what `lifetime_values` bounds. `tests/simulations/test_populations.py` holds all of it against
-the real client.
+The same memory counts what `lifetime_values` bounds. `tests/simulations/test_populations.py` and
+`test_device_memory.py` hold all of it against the real client.
 """
 
 from __future__ import annotations

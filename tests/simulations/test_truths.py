@@ -1,0 +1,58 @@
+"""A truth, which says how many devices hold what: refused if it cannot be, and followed to the last device."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.shared import Metric, ParameterError
+from hubbub.simulations import simulate_tally
+from hubbub.simulations.devices import Devices, simulate_devices
+from simulations.simulated import METRICS, VALUES
+
+
+def both(metric: Metric, truth: Any) -> Iterator[Callable[[], object]]:
+    yield lambda: simulate_tally(metric, truth, 1)
+    yield lambda: simulate_devices(metric, truth, seed=1)
+    yield lambda: Devices.draw(metric, truth, 10, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "truth", "fault"),
+    [
+        ("flag", {True: -1, False: 2}, "truth: holds a negative count; allowed: 0 and above"),
+        ("flag", {True: 1.5}, "truth: holds a count of type float; allowed: whole numbers"),
+        ("flag", {True: True}, "truth: holds a count of type bool; allowed: whole numbers"),
+        ("flag", {True: 1 << 62, False: 1 << 62}, "truth: sums up to 9223372036854775808 devices; allowed: at most"),
+        ("flag", {}, "truth: holds no device; allowed: at least one"),
+        ("flag", {True: 0}, "truth: holds no device; allowed: at least one"),
+        ("flag", {"yes": 5}, 'truth: metric "flag": the value is of type str; allowed: True or False'),
+        ("category", {"pink": 5}, "is not one of the declared categories; allowed: light, dark, system"),
+        ("string", {5: 5}, 'truth: metric "string": the value is of type int; allowed: a string'),
+        ("mean", {math.nan: 5}, "is NaN or infinite; allowed: a finite number"),
+    ],
+)
+def test_a_truth_that_cannot_be_is_refused(name: str, truth: Any, fault: str) -> None:
+    for simulate in both(METRICS[name], truth):
+        with pytest.raises(ParameterError) as told:
+            simulate()
+        assert fault in str(told.value)
+        assert "pink" not in str(told.value)
+
+
+def test_a_truth_that_does_not_sum_up_is_refused() -> None:
+    assert simulate_tally(METRICS["flag"], {True: 5, False: 6}, 1, devices=11).reports == 11
+    with pytest.raises(ParameterError, match="truth: sums up to 11 devices; allowed: the 12 that were asked for"):
+        simulate_tally(METRICS["flag"], {True: 5, False: 6}, 1, devices=12)
+
+
+def test_the_largest_population_is_counted_to_the_last_device() -> None:
+    """Floats would lose devices from 2^53 on."""
+    most = (1 << 63) - 1
+    for name, (value, _) in VALUES.items():
+        tally = simulate_tally(METRICS[name], {value: most}, 1)
+        assert tally.reports == most
+        assert (tally.counts >= 0).all()
+        assert (tally.counts <= tally.n[:, None]).all()
