@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.collector.count.runs import Runs, sort_by_cohort
+from hubbub.collector.count.scratch import scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,14 +34,20 @@ def bring_together(
     """Give reports in the order of their cohorts, all below `groups`, and where those of each cohort lie."""
     if not MANY <= len(packed) <= MOST or groups > len(packed):
         order, theirs = sort_by_cohort(cohorts, groups)
-        return packed[order], Runs.of_sorted(theirs)
+        return _fetch(packed, order), Runs.of_sorted(theirs)
     kind = MOVED.get(packed.shape[1])
     if kind is None:
-        numbers, runs = _transpose(np.arange(len(packed)), cohorts, groups)
-        return packed[numbers], runs
+        order, runs = _transpose(np.arange(len(packed)), cohorts, groups)
+        return _fetch(packed, order), runs
     whole = np.require(np.ascontiguousarray(packed).reshape(-1).view(kind), requirements="A")
     moved, runs = _transpose(whole, cohorts, groups)
     return moved.view(np.uint8).reshape(packed.shape), runs
+
+
+def _fetch(packed: NDArray[np.uint8], order: NDArray[np.intp]) -> NDArray[np.uint8]:
+    fetched = scratch("sorted", len(order) * packed.shape[1]).reshape(len(order), -1)
+    # Not "raise", by which numpy would write to other memory first: the order names no report that is not there.
+    return packed.take(order, axis=0, out=fetched, mode="clip")
 
 
 def _transpose(values: NDArray[Any], cohorts: NDArray[np.integer], groups: int) -> tuple[NDArray[Any], Runs]:
