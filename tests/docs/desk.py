@@ -69,9 +69,10 @@ class Desk:
             for command in commands(block):
                 if command not in NOT_RUN:
                     [rule] = rules_for(command)
-                    self._obey(command, rule)
+                    self.obey(command, rule)
 
-    def _obey(self, command: str, rule: Rule) -> None:
+    def obey(self, command: str, rule: Rule) -> None:
+        """Run a command as its rule has it."""
         if "{collector}" in rule.instead.values() and self._server is None:
             self._environment["HUBBUB_ADMIN_TOKEN"] = "of-whoever-runs-the-collector"
             self._serve("hubbub serve --registry metrics.toml")
@@ -88,7 +89,7 @@ class Desk:
             # What comes after `>` is the shell's.
             called, arrow, file = changed.partition(" > ")
             changed = f"{called} {rule.more}{arrow}{file}"
-            told = self._here(changed) if rule.how == "here" else self._shell(changed, rule)
+            told = self._here(changed, rule) if rule.how == "here" else self._shell(changed, rule)
             assert not rule.writes or (self.folder / rule.writes).stat().st_size, command
             assert re.search(rule.shows, told, re.MULTILINE), f"{command}\n{told}"
             assert not re.search(rule.never_shows, told), f"{command}\n{told}"
@@ -107,10 +108,10 @@ class Desk:
         assert done.returncode == rule.exits, f"{command}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
-    def _here(self, command: str) -> str:
+    def _here(self, command: str, rule: Rule) -> str:
         with contextlib.chdir(self.folder):
             result = CliRunner().invoke(hubbub, command.split()[1:])
-        assert result.exit_code == 0, f"{command}\n{result.output}"
+        assert result.exit_code == rule.exits, f"{command}\n{result.output}"
         return result.output
 
     def _run_snippet(self, text: str) -> None:

@@ -1,15 +1,17 @@
-"""How each command of the documentation is run, and which are not, and why.
+"""How each command in a block of the documentation is run, and which commands are not, and why.
 
 A command is run as it stands on the page, by a shell, in a folder that holds the files which the guides speak of. What
 a rule changes is all that is changed: sizes, and the address of the collector.
 """
 
+import os
 import re
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
-from docs.pages import ROOT
+from docs.pages import NAMES, ROOT, all_blocks, commands
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,16 @@ QUICK = {"HUBBUB_BENCH_QUICK": "1", "HUBBUB_BENCH_PEERS": sys.executable}
 ARCHIVE = {"/var/lib/hubbub/": "{folder}/"}
 """A folder that only root may write to, and one that the desk has."""
 
+PIP = Rule(
+    r'pip install "\.\[[a-z,]+\]"',
+    more="--dry-run --no-index --no-build-isolation --disable-pip-version-check",
+    shows=r"^Would install hubbub-\S+$",
+    never_shows="does not provide the extra|Traceback",
+    in_repository=True,
+)
+"""The clone is built and asked what it needs. Nothing is fetched and nothing is changed: that what it needs is here
+shows that the extras are enough for the guides, not that the network has it."""
+
 RULES = (
     Rule(r"hubbub registry check metrics\.toml", shows="homepage"),
     Rule(r"hubbub privacy metrics\.toml", shows="homepage"),
@@ -81,15 +93,7 @@ RULES = (
     Rule(r"curl .*/candidates", more=CURL, instead=COLLECTORS, shows="revision"),
     Rule(r"curl .*/estimates(\?start=2026-11-01\")?", more=CURL, instead=COLLECTORS, shows='"value":"example.org"'),
     Rule(r"curl .*/tally > tally\.json", more=CURL, instead=COLLECTORS, writes="tally.json"),
-    # The clone is built and asked what it needs. Nothing is fetched and nothing is changed: that what it needs is here
-    # shows that the extras are enough for the guides, not that the network has it.
-    Rule(
-        r'pip install "\.\[[a-z,]+\]"',
-        more="--dry-run --no-index --no-build-isolation --disable-pip-version-check",
-        shows=r"^Would install hubbub-\S+$",
-        never_shows="does not provide the extra|Traceback",
-        in_repository=True,
-    ),
+    PIP,
     # Tables of a quick run must not be written.
     Rule(
         r"python -m benchmarks (decode|accuracy|response|simulate|peers) --write",
@@ -121,6 +125,12 @@ NOT_RUN = {
     "make bench": (
         "takes long, and wants the machine for itself; those behind the tables of `docs/comparison.md` are run in small"
     ),
+    "HUBBUB_BENCH_QUICK=1 make bench": "measures all of it in small, and writes the pages of this repository",
+    "make gallery": "makes every figure of this repository again; it is run for one, and each experiment in small",
+    "python -m benchmarks collector": "takes over a minute in small, and needs wrk; it is started as if there was none",
+    "python -m benchmarks dashboard": "takes over a minute in small, and needs wrk; it is started as if there was none",
+    "python -m benchmarks replicas": "takes half a minute in small, and needs wrk; it is started as if there was none",
+    "python -m benchmarks charts": "takes most of a minute in small; it is started without a library to measure",
 }
 """Commands that the suite does not run, and why: CONTRIBUTING.md has the same list."""
 
@@ -136,6 +146,15 @@ SHELL = {"", "sh", "bash", "console"}
 READ = {"python": "run", "toml": "a registry, used from there on", "json": "parsed", "text": "a drawing"}
 """Other languages of blocks, and what is done with them."""
 
+SHOWN = [
+    (name, command)
+    for name in NAMES
+    for block in all_blocks(name)
+    if block.language in SHELL and (name, block.first_line) not in NO_COMMANDS
+    for command in commands(block)
+]
+"""Every command in a block of a page."""
+
 PROGRAMS = r"^\s*(\$ )?(hubbub|make|pip|python|curl|docker|podman|psql|systemctl|sudo) "
 
 
@@ -146,3 +165,10 @@ def rules_for(command: str) -> list[Rule]:
 def targets() -> set[str]:
     """What `make` can make."""
     return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def dry_run(*words: str) -> subprocess.CompletedProcess[str]:
+    """Ask `make` what it would do. Nothing is inherited from the one that has started this suite."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    asked = ["make", "--dry-run", *words]
+    return subprocess.run(asked, cwd=ROOT, env=plain, capture_output=True, text=True, timeout=60, check=False)

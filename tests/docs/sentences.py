@@ -1,14 +1,19 @@
-"""Commands that stand in a sentence or a table: found, and read as far as they can be without running them."""
+"""Commands that stand in a sentence, a table or a heading: found, and read as far as they can be without running them.
+
+`covers` tells which of them are run with another, `meant` what one stands for.
+"""
 
 import re
 import shlex
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import click
 
 from docs.pages import ROOT, page
-from docs.rules import targets
+from docs.rules import NOT_RUN, dry_run, targets
 from hubbub.shared.command_line import hubbub
 from hubbub.simulations.experiments import NAMES as EXPERIMENTS
 
@@ -16,7 +21,7 @@ PLACEHOLDER = r"[A-Z]+(\.[a-z]+)?"
 """A word that a reader replaces, such as FILE or FILE.svg."""
 
 VARIABLES = r"(?:[A-Z_]+=\S+ )*"
-PROGRAM = re.compile(rf"{VARIABLES}(?:(hubbub|make|pip) |(python -m benchmarks)\b)")
+PROGRAM = re.compile(rf"{VARIABLES}(?:(hubbub|make|pip|source) |(python -m benchmarks)\b)")
 """What a command in a sentence begins with; a name in Python, such as hubbub.client, has no blank after it."""
 
 
@@ -39,14 +44,20 @@ class WrongError(Exception):
 
 
 def sentences(name: str) -> list[str]:
-    """All commands in the sentences and tables of a page; one may go on in the next line."""
+    """All commands in the sentences, tables and headings of a page; one may go on in the next line."""
     return commands_in(page(name))
+
+
+def commands_told(name: str) -> list[str]:
+    """What the commands in the sentences of a page stand for."""
+    return [each for command in sentences(name) for each in meant(command)]
 
 
 def commands_in(text: str) -> list[str]:
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     paragraphs = [each for each in re.split(r"\n\s*\n", prose) if not each.startswith("    ")]
-    spans = [span for each in paragraphs for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", each)]
+    spans = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    spans += [span for each in paragraphs for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", each)]
     words = [re.sub(r"\s+", " ", span) for span in spans]
     return [word for word in words if PROGRAM.match(word)]
 
@@ -64,29 +75,89 @@ def read(command: str, known: Known) -> None:
             _read_make(target, rest, known)
         case ["pip", "install", *rest]:
             _read_pip(rest, known)
+        case ["source", ".venv/bin/activate"]:
+            pass  # every virtual environment has it
         case _:
             raise WrongError(command)
 
 
-def _read_hubbub(words: list[str]) -> None:
+def meant(command: str) -> list[str]:
+    """The commands that one in a sentence stands for: its alternatives, and what `make` would run, if it may be run."""
+    first, *others = command.split(" | ")
+    alternatives = [first, *(f"{first.rpartition(' ')[0]} {other}" for other in others)]
+    return [_made(each) if each.startswith("make ") and each not in NOT_RUN else each for each in alternatives]
+
+
+def _made(command: str) -> str:
+    """The command of a target, in an environment that is there and need not be made."""
+    told = dry_run("--assume-old=.venv/ready", *command.split()[1:])
+    if told.returncode:
+        raise WrongError(told.stderr)
+    return told.stdout.strip().removeprefix(".venv/bin/")
+
+
+def covers(run: str, told: str) -> bool:
+    """Whether who runs the one has run the other: the same command, with the same arguments and options or more.
+
+    A placeholder stands for anything, and an option without its value for any.
+    """
+    words, wanted = shlex.split(run), shlex.split(told)
+    if ("--help" in words) != ("--help" in wanted):
+        return False
+    if words[0] != "hubbub" or wanted[0] != "hubbub":
+        return len(words) >= len(wanted) and _stand_for(wanted, words[: len(wanted)])
+    (path, given), (wanted_path, wanted_given) = _called(run), _called(told)
+    return (
+        len(path) == len(wanted_path)
+        and _stand_for(wanted_path, path)
+        and all(any(name == each and _stands_for(value, word) for each, word in given) for name, value in wanted_given)
+    )
+
+
+@cache
+def _called(command: str) -> tuple[list[str], list[tuple[str | None, str | None]]]:
+    """The names of a command of hubbub, and of its arguments and options, with what each is given."""
+    path, found, rest = _follow(shlex.split(command)[1:])
+    return path, [(parameter.name, word) for parameter, word in _pairs(found, rest)]
+
+
+def _stands_for(told: str | None, word: str | None) -> bool:
+    return told is None or told == word or re.fullmatch(PLACEHOLDER, told) is not None
+
+
+def _stand_for(told: list[str], words: list[str]) -> bool:
+    return all(_stands_for(each, word) for each, word in zip(told, words, strict=True))
+
+
+def _follow(words: list[str]) -> tuple[list[str], click.Command, list[str]]:
+    """The names of a command of hubbub, the command, and its arguments: none of which is known, if its name is not."""
     command: click.Command = hubbub
+    path: list[str] = []
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        path.append(words[0])
         if re.fullmatch(PLACEHOLDER, words[0]):
-            return  # any command: nothing more can be said
+            return path, command, []  # any command: nothing more can be said
         inner = command.get_command(click.Context(command), words[0])
         if inner is None:
             raise WrongError(f"no command {words[0]}")
         command, words = inner, words[1:]
-    _read_arguments(command, words)
-    if command.name == "simulate" and words and not words[0].startswith("-"):
-        _read_experiment(words[0])
+    return path, command, words
 
 
-def _read_arguments(command: click.Command, words: list[str]) -> None:
+def _read_hubbub(words: list[str]) -> None:
     """Options are its own and, but for the last, have their values; arguments are not too many.
 
     What a sentence leaves out is left out: `hubbub preview` in a sentence need not say of which device.
     """
+    _, command, rest = _follow(words)
+    for parameter, word in _pairs(command, rest):
+        _read_value(parameter, word)
+    if command.name == "simulate" and rest and not rest[0].startswith("-"):
+        _read_experiment(rest[0])
+
+
+def _pairs(command: click.Command, words: list[str]) -> Iterator[tuple[click.Parameter, str | None]]:
+    """Each argument and option that is given, with its value if it has one."""
     options = {name: each for each in command.params if isinstance(each, click.Option) for name in each.opts}
     arguments = [each for each in command.params if isinstance(each, click.Argument)]
     places = iter(arguments)
@@ -98,14 +169,16 @@ def _read_arguments(command: click.Command, words: list[str]) -> None:
             option = options.get(word)
             if option is None:
                 raise WrongError(f"no option {word}")
+            if option.is_flag:
+                yield option, None
             for _ in range(0 if option.is_flag else option.nargs):
-                _read_value(option, next(rest, None))
+                yield option, next(rest, None)
         else:
             argument = next(places, None)
             if argument is None and not any(each.nargs < 0 for each in arguments):
                 raise WrongError(f"one argument too many: {word}")
             if argument is not None:
-                _read_value(argument, word)
+                yield argument, word
 
 
 def _read_value(parameter: click.Parameter, word: str | None) -> None:

@@ -1,4 +1,7 @@
-"""Commands in sentences and tables are real: they exist, and what stands behind them can be read."""
+"""Commands in sentences, tables and headings are real: they exist, and what stands behind them can be read.
+
+That they run, too: `test_sentences_run.py`.
+"""
 
 import subprocess
 import sys
@@ -36,6 +39,8 @@ def test_commands_in_sentences_can_be_read(name: str, known: Known) -> None:
 
 def test_commands_in_sentences_are_found() -> None:
     assert {"make demo ARGS=--exit", "python -m benchmarks accuracy", "hubbub backup"} <= set(sentences("README.md"))
+    assert "source .venv/bin/activate" in sentences("README.md")
+    assert "hubbub aggregate ARCHIVE" in sentences("docs/command-line.md")  # a heading
     assert "hubbub simulate NAME" in sentences("docs/researcher.md")  # it goes on in the next line
     assert "hubbub simulate drift-attack" in sentences("docs/privacy-reviewer.md")
     assert "HUBBUB_BENCH_QUICK=1 make bench" in sentences("docs/benchmarks.md")
