@@ -16,6 +16,7 @@ import msgspec
 
 from hubbub.collector.decode import Control, decode
 from hubbub.collector.decode.process import DecodingFailedError, Order, Spelling, decode_apart, spell
+from hubbub.collector.pace import Pace
 from hubbub.collector.refusal import Refused
 from hubbub.collector.store.candidates import get_chunks, get_revision
 from hubbub.collector.tally import Tally
@@ -86,6 +87,7 @@ class Decoder:
     """The one that decodes, for all who ask a process that serves. `close` it."""
 
     def __init__(self, registry: Registry, store: Store) -> None:
+        self.pace = Pace()
         self._registry = registry
         self._store = store
         self._kept: OrderedDict[str, bytes] = OrderedDict()
@@ -144,7 +146,8 @@ class Decoder:
             question = replace(question, revision=revision)
             body = self._recall(question)  # somebody before us may have asked the same
             if body is None:
-                body = self._decode_apart(question, chunks)
+                with self.pace.working():
+                    body = self._decode_apart(question, chunks)
                 self._keep(question, body)
         return question, body
 

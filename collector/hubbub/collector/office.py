@@ -4,7 +4,8 @@ Flask takes a millisecond and more for a page, and all batches would wait for th
 hands the requests on (`relay`). The office has low priority, its own connections to the store, and does the jobs of the
 workshop itself. It ends when its input does, however the one that serves has ended.
 
-Its input is a socket, over which it is given a connection for each request. What goes over such a connection: the
+Its input is a socket, over which it is given a connection for each request, and a byte that says how busy the process
+is that serves: the more, the longer the office rests after each job (`pace`). What goes over such a connection: the
 request without its body, the parts of the body, and an empty message as its end; back comes the answer.
 """
 
@@ -26,7 +27,10 @@ from hubbub.collector.decode.process import NICENESS
 from hubbub.collector.messages import SIZE, framed, read_message
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from wsgiref.types import WSGIApplication
+
+    from hubbub.collector.pace import Pace
 
 _PROGRAM = f"""
 import os
@@ -36,6 +40,9 @@ main()
 """
 COMMAND = (sys.executable, "-P", "-c", _PROGRAM)
 READY = b"!"
+ALL_BUSY = 100
+"""With each connection comes how busy the process that serves is: a byte, and this is all of a core."""
+
 SWITCH_SECONDS = 0.001
 """Pages do not wait for drawing for longer than that at a time."""
 
@@ -85,15 +92,25 @@ def main() -> None:
     with socket.socket(fileno=os.dup(sys.stdin.fileno())) as hatch:
         opening = msgspec.msgpack.decode(_receive(hatch, int.from_bytes(_receive(hatch, SIZE))), type=Opening)
         logging.config.dictConfig(opening.logging)
-        application = _application(opening)
+        application, paces = _application(opening)
         threads = ThreadPoolExecutor(opening.threads, "hubbub-page")
         hatch.sendall(READY)
         while True:
-            message, given, _, _ = socket.recv_fds(hatch, 1, 1)
-            if not message:
+            connection = next_connection(hatch, paces)
+            if connection is None:
                 os._exit(0)  # nobody waits for what is still being made
-            for each in given:
-                threads.submit(answer, application, socket.socket(fileno=each))
+            threads.submit(answer, application, connection)
+
+
+def next_connection(hatch: socket.socket, paces: Iterable[Pace]) -> socket.socket | None:
+    """Wait for the next connection, and learn how busy the process is that serves; None: it has ended."""
+    message, given, _, _ = socket.recv_fds(hatch, 1, 1)
+    if not message:
+        return None
+    for pace in paces:
+        pace.busy = message[0] / ALL_BUSY
+    [connection] = given
+    return socket.socket(fileno=connection)
 
 
 def answer(application: WSGIApplication, connection: socket.socket) -> None:
@@ -145,7 +162,8 @@ class _Body(io.RawIOBase):
         return size
 
 
-def _application(opening: Opening) -> WSGIApplication:
+def _application(opening: Opening) -> tuple[WSGIApplication, list[Pace]]:
+    """Make the application, and give what tells those that work for it how fast they may."""
     from hubbub.collector.app import make_flask  # noqa: PLC0415  (not for the one that serves)
     from hubbub.collector.collector import Collector  # noqa: PLC0415
     from hubbub.collector.dashboard import Desk  # noqa: PLC0415
@@ -155,7 +173,8 @@ def _application(opening: Opening) -> WSGIApplication:
 
     registry = Registry.parse(opening.registry)
     collector = Collector(registry, Store(opening.store), admin_token=opening.admin_token)  # it is never started
-    return make_flask(collector, Desk(collector, OwnWorkshop())).wsgi_app
+    workshop = OwnWorkshop()
+    return make_flask(collector, Desk(collector, workshop)).wsgi_app, [workshop.pace, collector.decoder.pace]
 
 
 def _receive(hatch: socket.socket, size: int) -> bytes:

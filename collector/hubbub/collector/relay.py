@@ -17,7 +17,8 @@ from hubbub.collector.dashboard.background import PAGE_SECONDS
 from hubbub.collector.front import BODY_SECONDS, SECURITY_HEADERS, send_answer
 from hubbub.collector.messages import SIZE, framed
 from hubbub.collector.monitoring import SHARED_FOLDER
-from hubbub.collector.office import COMMAND, READY, Answer, Request
+from hubbub.collector.office import ALL_BUSY, COMMAND, READY, Answer, Request
+from hubbub.collector.pace import Meter
 from hubbub.collector.refusal import PROBLEM, Refused
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Office:
         self._hatch: socket.socket | None = None
         self._started: asyncio.Task[bool] | None = None
         self._ended = asyncio.Event()
+        self._meter = Meter()
         atexit.register(self.close)
 
     async def is_open(self) -> bool:
@@ -74,7 +76,7 @@ class Office:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                socket.send_fds(self._hatch, [b"."], [theirs.fileno()])
+                socket.send_fds(self._hatch, [bytes([round(self._meter.busy() * ALL_BUSY)])], [theirs.fileno()])
             except OSError:
                 ours.close()
                 raise

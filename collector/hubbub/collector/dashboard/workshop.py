@@ -26,6 +26,7 @@ from hubbub.collector.decode import Estimates
 from hubbub.collector.decode.process import NICENESS
 from hubbub.collector.errors import StoreUnavailableError
 from hubbub.collector.messages import read_message, write_message
+from hubbub.collector.pace import Pace
 from hubbub.collector.refusal import Refused
 from hubbub.shared.errors import HubbubError
 
@@ -141,7 +142,15 @@ class Workshop:
 class OwnWorkshop(Workshop):
     """Does the jobs in this very process, which has low priority itself, and may be replaced as well."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.pace = Pace()
+
     def _do(self, message: bytes) -> Done:
+        with self.pace.working():
+            return self._do_now(message)
+
+    def _do_now(self, message: bytes) -> Done:
         watchdog = threading.Timer(JOB_SECONDS, os._exit, [1])
         watchdog.daemon = True
         watchdog.start()
