@@ -7,7 +7,6 @@ have a page into it: see `writing.py`.
 from __future__ import annotations
 
 import platform
-import signal
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ from benchmarks import (
     record,
     replicas,
     response,
+    servers,
     simulate,
     writing,
 )
@@ -63,7 +63,7 @@ def main(names: list[str]) -> None:
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; allowed: {', '.join(BENCHMARKS)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that servers that were started are ended too
+    servers.end_when_told()
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}")
     for name in names or ["page"]:
         BENCHMARKS[name]()

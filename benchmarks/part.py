@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from benchmarks import writing
+from benchmarks import servers, writing
 from benchmarks.findings import Findings
 from benchmarks.peer_environment import ONE_THREAD, last_words
 
@@ -71,5 +70,5 @@ def measure(name: str) -> Findings:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+    servers.end_when_told()
     print(msgspec.json.encode(measure(sys.argv[1])).decode())

@@ -1,13 +1,25 @@
 """Pages are made slowly while batches come in: after each job there is a rest, as long as the job and the load."""
 
 import socket
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import Client
 
-from hubbub.collector import relay
-from hubbub.collector.office import ALL_BUSY, Opening, next_connection
-from hubbub.collector.pace import METER_SECONDS, MOST_SECONDS, REST, Meter, Pace
+from collector.apps import collector_of
+from collector.estimated import ESTIMATES
+from hubbub.collector import decoding, office, relay
+from hubbub.collector.dashboard import workshop
+from hubbub.collector.dashboard.orders import Done, Place
+from hubbub.collector.meter import METER_SECONDS, Meter
+from hubbub.collector.office import ALL_BUSY, Opening, next_given
+from hubbub.collector.pace import MOST_SECONDS, REST, Pace
+from hubbub.collector.store import Store
+from shared.registries import EXAMPLE, example
 
 
 @dataclass
@@ -87,21 +99,73 @@ def test_a_meter_tells_how_much_of_a_core_was_used_lately() -> None:
     assert meter.busy() == 1.0
 
 
+def test_the_workshop_of_an_office_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = Hours()
+
+    def work(_: bytes) -> Done:
+        hours.now += 0.5
+        return Done(msgspec.msgpack.encode({}))
+
+    monkeypatch.setattr(workshop, "_work", work)
+    own = workshop.OwnWorkshop()
+    own.pace = Pace(hours.read, hours.sleep)
+    own.pace.busy = 1.0
+    for _ in range(2):
+        assert own.glance(Place("", "")) == {}
+    assert hours.slept == pytest.approx([0.0, REST * 0.5])
+
+
+def test_strings_that_are_decoded_apart_are_followed_by_a_rest(
+    app: Flask, stocked: Store, reader: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = Hours()
+
+    def decode_apart(*_: object) -> bytes:
+        hours.now += 0.5
+        return b"{}"
+
+    monkeypatch.setattr(decoding, "decode_apart", decode_apart)
+    decoder = collector_of(app).decoder
+    decoder.pace = Pace(hours.read, hours.sleep)
+    decoder.pace.busy = 1.0
+    for confidence in (0.8, 0.9, 0.9):  # the last is known already, and waits for nothing
+        assert reader.get(f"{ESTIMATES}?confidence={confidence}").status_code == 200
+    assert hours.slept == pytest.approx([0.0, REST * 0.5])
+
+
+def test_those_who_make_the_pages_of_an_office_are_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+    rest = Pace.working
+
+    def working(pace: Pace) -> AbstractContextManager[None]:
+        used.append(pace)
+        return rest(pace)
+
+    monkeypatch.setattr(Pace, "working", working)
+    store.prepare(example())
+    address = store.engine.url.render_as_string(hide_password=False)
+    application, paces = office._application(Opening(EXAMPLE, address, None, 1, {}))
+    assert Client(application).get("/", environ_base={"REMOTE_ADDR": "127.0.0.1"}).status_code == 200
+    assert [pace for pace in used if pace not in paces] == []
+    assert used
+
+
 @pytest.mark.skipif(not relay.IS_POSSIBLE, reason="connections cannot be handed over on this system")
 @pytest.mark.parametrize("busy", [0.0, 0.37, 1.0])
 def test_the_office_is_told_with_every_connection(busy: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    office = relay.Office(Opening("", "", None, 1, {}))
+    serving = relay.Office(Opening("", "", None, 1, {}))
     ours, theirs = socket.socketpair()
     paces = [Pace(), Pace()]
-    monkeypatch.setattr(office, "_hatch", ours)
+    monkeypatch.setattr(serving, "_hatch", ours)
     monkeypatch.setattr(Meter, "busy", lambda _: busy)
-    with ours, theirs, office.connect() as here:
-        there = next_connection(theirs, paces)
-        assert there is not None
+    with ours, theirs, serving.connect() as here:
+        [there] = next_given(theirs, paces) or []
         with there:
             there.sendall(b"a page")
             here.setblocking(True)
             assert here.recv(100) == b"a page"
         assert [each.busy for each in paces] == pytest.approx([busy, busy], abs=0.5 / ALL_BUSY)
+        ours.sendall(b"!")  # the connection itself was lost, for want of room for another file
+        assert next_given(theirs, paces) == []
         ours.shutdown(socket.SHUT_RDWR)
-        assert next_connection(theirs, paces) is None
+        assert next_given(theirs, paces) is None

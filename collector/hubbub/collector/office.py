@@ -96,21 +96,24 @@ def main() -> None:
         threads = ThreadPoolExecutor(opening.threads, "hubbub-page")
         hatch.sendall(READY)
         while True:
-            connection = next_connection(hatch, paces)
-            if connection is None:
+            given = next_given(hatch, paces)
+            if given is None:
                 os._exit(0)  # nobody waits for what is still being made
-            threads.submit(answer, application, connection)
+            for connection in given:
+                threads.submit(answer, application, connection)
 
 
-def next_connection(hatch: socket.socket, paces: Iterable[Pace]) -> socket.socket | None:
-    """Wait for the next connection, and learn how busy the process is that serves; None: it has ended."""
+def next_given(hatch: socket.socket, paces: Iterable[Pace]) -> list[socket.socket] | None:
+    """Wait for the next connection, and learn how busy the process is that serves; None: it has ended.
+
+    Where this process has too many files open already, the connection is lost on the way, and its other end sees that.
+    """
     message, given, _, _ = socket.recv_fds(hatch, 1, 1)
     if not message:
         return None
     for pace in paces:
         pace.busy = message[0] / ALL_BUSY
-    [connection] = given
-    return socket.socket(fileno=connection)
+    return [socket.socket(fileno=each) for each in given]
 
 
 def answer(application: WSGIApplication, connection: socket.socket) -> None:

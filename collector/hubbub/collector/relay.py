@@ -16,9 +16,9 @@ import msgspec
 from hubbub.collector.dashboard.background import PAGE_SECONDS
 from hubbub.collector.front import BODY_SECONDS, SECURITY_HEADERS, send_answer
 from hubbub.collector.messages import SIZE, framed
+from hubbub.collector.meter import Meter
 from hubbub.collector.monitoring import SHARED_FOLDER
 from hubbub.collector.office import ALL_BUSY, COMMAND, READY, Answer, Request
-from hubbub.collector.pace import Meter
 from hubbub.collector.refusal import PROBLEM, Refused
 
 if TYPE_CHECKING:

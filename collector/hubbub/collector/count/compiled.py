@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.collector.count.runs import Runs, sort_by_cohort
+from hubbub.collector.count.together import bring_together
 from hubbub.shared.errors import ParameterError
 
 try:
@@ -21,6 +21,8 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from hubbub.collector.count.runs import Runs
 
 SLAB_BYTES = 64
 """The least that a slab has; it also has whole words and whole reports."""
@@ -39,8 +41,7 @@ def count_mixed(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: N
     if len(counts) * (kernels.SLABS + _levels(packed)) * _slab(packed) <= MOST_BYTES:
         _add_mixed(counts, np.ascontiguousarray(packed), cohorts)
     else:
-        order, theirs = sort_by_cohort(cohorts, len(counts))
-        _add_runs(counts, packed[order], Runs.of_sorted(theirs))
+        _add_runs(counts, *bring_together(packed, cohorts, len(counts)))
 
 
 def _add_runs(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) -> None:

@@ -148,16 +148,13 @@ class OwnWorkshop(Workshop):
 
     def _do(self, message: bytes) -> Done:
         with self.pace.working():
-            return self._do_now(message)
-
-    def _do_now(self, message: bytes) -> Done:
-        watchdog = threading.Timer(JOB_SECONDS, os._exit, [1])
-        watchdog.daemon = True
-        watchdog.start()
-        try:
-            return _work(message)
-        finally:
-            watchdog.cancel()
+            watchdog = threading.Timer(JOB_SECONDS, os._exit, [1])
+            watchdog.daemon = True
+            watchdog.start()
+            try:
+                return _work(message)
+            finally:
+                watchdog.cancel()
 
 
 WORKSHOP = Workshop()
