@@ -11,6 +11,14 @@ from hubbub.simulations import simulate_tally
 Numbers = NDArray[np.float64]
 Value = str | bool | float
 
+CLASSIC = "{ f = 0.5, p = 0.5, q = 0.75 }"
+"""The privacy that google/rappor gives its own strings."""
+
+
+def names(number: int, tag: str = "s") -> list[str]:
+    """So many strings."""
+    return [f"{tag}{index}" for index in range(number)]
+
 
 def metric(kind: str, *lines: str, every: str = "day", privacy: str = "{ report = 1.0, lifetime = 2.0 }") -> Metric:
     """A metric of a kind, declared as in a registry."""

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from collector import oddities
 from hubbub.shared import Registry
-from hubbub.shared.wire import JSON, MAX_BATCH_BYTES, MSGPACK
+from hubbub.shared.wire import JSON, MSGPACK
 
 PATH = b"/v1/batches"
 FRESH = 0.7
@@ -70,16 +71,16 @@ class Hostile:
         if random.random() < 0.25:
             body, encoding = self._compressed(body), "gzip"
         if random.random() < 0.04:
-            encoding = random.choice(_ENCODINGS)
+            encoding = random.choice(oddities.ENCODINGS)
         if random.random() < 0.06:
-            media_type = random.choice(_MEDIA_TYPES)
+            media_type = random.choice(oddities.MEDIA_TYPES)
         headers = [("content-type", media_type)] * (random.random() < 0.99)
         headers += [("content-encoding", encoding)] * bool(encoding)
         headers += self._length(body)
         headers += self._authorization(self._key, 0.95)
         headers += self._noise()
-        method = "POST" if random.random() < 0.98 else random.choice(_METHODS)
-        query = b"" if random.random() < 0.95 else random.choice(_QUERIES)
+        method = "POST" if random.random() < 0.98 else random.choice(oddities.METHODS)
+        query = b"" if random.random() < 0.95 else random.choice(oddities.QUERIES)
         whole = random.random() < 0.97
         if not whole:
             body = body[: random.randrange(len(body) + 1)]
@@ -142,14 +143,14 @@ class Hostile:
         elif action < 0.25:
             place[key] = [place.get(key)] * random.choice((0, 1, 2, 1001))
         elif action < 0.45 and "period" in place:
-            place["period"] = random.choice(_DAYS)
+            place["period"] = random.choice(oddities.DAYS)
         elif action < 0.5 and "version" in place:
             place["version"] += random.choice((-1, 1))
         elif action < 0.65 and "cohort" in place:
             place["cohort"] += random.choice((-1, 1, 8, 64, 1024))
             place["bits"] = random.choice((place["bits"] + b"\0", place["bits"][:-1], b"\xff" * len(place["bits"])))
         else:
-            place[key] = random.choice(_VALUES)
+            place[key] = random.choice(oddities.VALUES)
         return batch
 
     def _damages(self, media_type: str) -> list[Callable[[bytes], bytes]]:
@@ -185,7 +186,7 @@ class Hostile:
 
     def _insert(self, body: bytes) -> bytes:
         place = self._random.randrange(len(body) + 1)
-        return body[:place] + self._random.choice(_BYTES) + body[place:]
+        return body[:place] + self._random.choice(oddities.BYTES) + body[place:]
 
     def _swap_text(self, body: bytes) -> bytes:
         """Put a JSON value where another one was."""
@@ -196,7 +197,7 @@ class Hostile:
             return body
         place += len(key)
         end = min([each for each in (body.find(b",", place), body.find(b"}", place)) if each > 0], default=place)
-        return body[:place] + self._random.choice(_JSON_VALUES) + body[end:]
+        return body[:place] + self._random.choice(oddities.JSON_VALUES) + body[end:]
 
     def _repeat_key(self, body: bytes) -> bytes:
         """Say a key twice: as it was, or with another value before or behind it."""
@@ -205,7 +206,7 @@ class Hostile:
         if place < 0:
             return body
         end = body.find(b",", place)
-        again = body[place:end] if self._random.random() < 0.4 else pair + self._random.choice(_JSON_VALUES)
+        again = body[place:end] if self._random.random() < 0.4 else pair + self._random.choice(oddities.JSON_VALUES)
         if self._random.random() < 0.5 and end > 0:
             return body[:end] + b"," + again + body[end:]
         return body[:place] + again + b"," + body[place:]
@@ -222,32 +223,32 @@ class Hostile:
         if chance < 0.7:
             return random.choice((zlib.compress(body), body, b"", packed[:10], packed[:-8], packed[:-1]))
         if chance < 0.75:
-            return random.choice(_BOMBS)
+            return random.choice(oddities.BOMBS)
         return random.choice((self._flip, self._truncate, self._insert))(packed)
 
     # Everything else.
 
     def _question(self) -> Request:
         random = self._random
-        name = random.choice(self._metrics).name.encode() if random.random() < 0.8 else random.choice(_NAMES)
-        path = random.choice(_ROUTES).replace(b"NAME", name)
+        name = random.choice(self._metrics).name.encode() if random.random() < 0.8 else random.choice(oddities.NAMES)
+        path = random.choice(oddities.ROUTES).replace(b"NAME", name)
         if random.random() < 0.1:
-            path = random.choice(_PATHS)
+            path = random.choice(oddities.PATHS)
         if random.random() < 0.05:
             path = b"/" + self._flip(path)[1:].translate(None, b"?# ")
         method = "GET"
         if random.random() < 0.25:
-            method = random.choice(_METHODS)
+            method = random.choice(oddities.METHODS)
         body = b""
         if b"candidates" in path and random.random() < 0.5:
             method = random.choice(("PUT", "PUT", "DELETE"))
-            lines = _LINES if random.random() < 0.3 else _SOUND_LINES
+            lines = oddities.LINES if random.random() < 0.3 else oddities.SOUND_LINES
             body = b"".join(random.choice(lines) + b"\n" for _ in range(random.choice((0, 1, 3, 30))))
         headers = self._authorization(self._token, 0.7)
-        media_type = "text/plain" if random.random() < 0.6 else random.choice(_CANDIDATE_TYPES)
+        media_type = "text/plain" if random.random() < 0.6 else random.choice(oddities.CANDIDATE_TYPES)
         headers += [("content-type", media_type)] * (random.random() < 0.9)
         headers += self._length(body) + self._noise()
-        query = b"&".join(random.choice(_QUERIES) for _ in range(random.choice((0, 0, 1, 1, 2))))
+        query = b"&".join(random.choice(oddities.QUERIES) for _ in range(random.choice((0, 0, 1, 1, 2))))
         return Request(method, path, query, tuple(headers), self._parts(body), random.random() < 0.95)
 
     # Heads.
@@ -256,17 +257,19 @@ class Hostile:
         random = self._random
         if random.random() < 0.94:
             return [("content-length", str(len(body)))]
-        given = random.choice((*_LENGTHS, None, str(len(body) - 1), str(len(body) + 1), f"+{len(body)}"))
+        given = random.choice((*oddities.LENGTHS, None, str(len(body) - 1), str(len(body) + 1), f"+{len(body)}"))
         return [] if given is None else [("content-length", given)] * random.choice((1, 1, 2))
 
     def _authorization(self, secret: str | None, right: float) -> list[tuple[str, str]]:
         if self._random.random() < right:
             return [] if secret is None else [("authorization", f"Bearer {secret}")]
-        given = self._random.choice((*_AUTHORIZATIONS, f"Bearer {secret}x", f"Basic {secret}", f"Bearer{secret}"))
+        given = self._random.choice(
+            (*oddities.AUTHORIZATIONS, f"Bearer {secret}x", f"Basic {secret}", f"Bearer{secret}")
+        )
         return [("authorization", given)]
 
     def _noise(self) -> list[tuple[str, str]]:
-        return [self._random.choice(_HEADERS)] if self._random.random() < 0.1 else []
+        return [self._random.choice(oddities.HEADERS)] if self._random.random() < 0.1 else []
 
     def _parts(self, body: bytes) -> tuple[bytes, ...]:
         """Cut a body, as a network would."""
@@ -285,136 +288,6 @@ def spell(batch: dict[str, Any], media_type: str) -> bytes | None:
         return None
 
 
-def bomb(size: int) -> bytes:
-    """A gzip member of zeros; some kilobytes for each million of them."""
-    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
-    zeros = bytes(1 << 20)
-    million = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)
-    times = size >> 20
-    check = 0
-    for _ in range(times):
-        check = zlib.crc32(zeros, check)
-    tail = packer.flush() + check.to_bytes(4, "little") + ((times << 20) & 0xFFFFFFFF).to_bytes(4, "little")
-    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + million * times + tail
-
-
 def _to_base64(bits: object) -> str:
     assert isinstance(bits, bytes)
     return urlsafe_b64encode(bits).rstrip(b"=").decode()
-
-
-_METHODS = (
-    "GET",
-    "HEAD",
-    "PUT",
-    "DELETE",
-    "PATCH",
-    "OPTIONS",
-    "TRACE",
-    "CONNECT",
-    "get",
-    "PÖST",
-    "POST" * 100,
-    "P\0ST",
-)
-_MEDIA_TYPES = (
-    "", " ", "application/json; charset=utf-8", "APPLICATION/JSON", "application/json;", " application/msgpack ",
-    "application/msgpack; x=\x00", "application/x-msgpack", "text/plain", "application/json, application/json",
-    "multipart/form-data; boundary=x", "é", "a" * 10_000, "*/*",
-)  # fmt: skip
-_ENCODINGS = (
-    "gzip",
-    "GZIP",
-    " gzip ",
-    "identity",
-    "x-gzip",
-    "gzip, gzip",
-    "deflate",
-    "br",
-    "zstd",
-    "é",
-    "\x00",
-    "a" * 999,
-)
-_LENGTHS = (
-    "", "-1", "-0", "0", "00000000000000000000000000001", "9" * 5000, str(MAX_BATCH_BYTES + 1), str(1 << 40), "1e3",
-    "0x10", "1_0", "١٢", "²", "1 2", "5, 5", "NaN", "\x00",
-)  # fmt: skip
-_AUTHORIZATIONS = ("", "Bearer", "Bearer ", "bearer é", "Bearer \x00", "Basic Og==", "Bearer " + "x" * 10_000, "\xff")
-_HEADERS = (
-    ("transfer-encoding", "chunked"), ("expect", "100-continue"), ("host", ""), ("host", "evil.example:99999999"),
-    ("host", "[::1"), ("host", "a b"), ("cookie", "a=é; b=\x00"), ("accept", "*/*;q=x"),
-    ("accept", "application/x-ndjson"), ("accept", "é" * 100), ("if-none-match", "*"), ("if-none-match", '"1'),
-    ("if-modified-since", "yesterday"), ("range", "bytes=0-"),
-    ("range", "bytes=9-1,é"), ("origin", "https://app.example"), ("origin", "null"),
-    ("x-forwarded-for", "127.0.0.1"), ("x-http-method-override", "DELETE"), ("content-md5", "x"), ("te", "gzip"),
-    ("user-agent", ""), ("x" * 300, "y"), ("connection", "upgrade"), ("upgrade", "h2c"),
-)  # fmt: skip
-_DAYS = (
-    date.min.isoformat(), date.max.isoformat(), "0001-01-02", "9999-12-27", "0000-00-00", "2031-02-29", "2031-13-01",
-    "2031-12-31T00:00:00", "2031-12-31\n", "+2031-12-31", "31-12-31", "20311231", "2032-W01-1", "\uff12031-12-31", "",
-)  # fmt: skip
-_VALUES: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 1.0, 1.5, 1e300, 2**31 - 1, 2**31, 2**63 - 1, 2**64 - 1, -(2**63), "", "\x00", "é",
-    "\ud800", "x" * 65, "x" * 10_000, [], {}, [[]], [None], {"a": {"b": [{}]}}, float("nan"), float("inf"), b"",
-    b"\xff", b"\0" * 513, "0" * 32, "0" * 31, "G" * 32, "A" * 32, "homepage", "startup_ms",
-)  # fmt: skip
-_JSON_VALUES = (
-    b"null", b"true", b"0", b"-0", b"-1", b"1.0", b"1e0", b"1e400", b"-1e400", b"1E-400", b"NaN", b"-Infinity",
-    b"9" * 25, b"1" * 5000, b"0" * 100, b"01", b"+1", b".5", b"0x1", b'"\\ud800"', b'"\\udc00\\ud800"', b'"\\u0000"',
-    b'"\xed\xa0\x80"', b'"\xff"', b'"\\x"', b'"\x00"', b"[", b"[" * 3000, b'{"a":' * 3000, b"[]", b"{}", b"[{}]", b'"',
-    b"'a'", b"/**/1", b"1,", b"", b'"AA=="', b'"AA\\n"', b'"_-"', b'"+/"', b'"A"', b'"AB"', b'"homep\\u0061ge"',
-    b'"2031-12-31"', b'"9999-12-31"', b'"0001-01-01"', b'"2031-12-31Z"', b"1924905600",
-)  # fmt: skip
-_BYTES = (
-    b"\0", b"\xff", b"\xef\xbb\xbf", b"\xc0\x80", b"\n", b" " * 100, b"{", b"}", b"]", b'"', b"\\", b"[" * 1000, b",",
-    b"\xdd\xff\xff\xff\xff", b"\xc1", b"\xc7\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xcf\xff\xff\xff\xff\xff\xff\xff\xff",
-)  # fmt: skip
-_BOMBS = (
-    bomb(16 << 20),
-    gzip.compress(b" " * MAX_BATCH_BYTES, mtime=0),
-    gzip.compress(b" " * (MAX_BATCH_BYTES + 1), mtime=0),
-    gzip.compress(b"[" * MAX_BATCH_BYTES, mtime=0),
-    gzip.compress(b"\x91" * MAX_BATCH_BYTES, mtime=0),
-    gzip.compress(gzip.compress(bytes(1 << 20), mtime=0), mtime=0),
-)
-_ROUTES = (
-    b"/v1/registry", b"/v1/metrics", b"/v1/metrics/NAME/tally", b"/v1/metrics/NAME/tally",
-    b"/v1/metrics/NAME/candidates", b"/v1/metrics/NAME/candidates", b"/livez", b"/readyz",
-    b"/metrics", b"/openapi.json",
-)  # fmt: skip
-_NAMES = (
-    b"",
-    b"%00",
-    b"%ff",
-    b"%ed%a0%80",
-    b"%2f",
-    b"..",
-    b"%2e%2e",
-    b"HOMEPAGE",
-    b"a" * 5000,
-    b"%C3%A9",
-    b"\xc3\xa9",
-    b"'",
-)
-_PATHS = (
-    b"/", b"//", b"*", b"//v1/batches", b"/v1//batches", b"/v1/batches/", b"/V1/batches", b"/v1/batches%00",
-    b"/v1/metrics/", b"/%76%31/metrics", b"/v1/metrics/..%2f..%2fetc/tally", b"/../v1/metrics", b"/v1/metrics;x=1",
-    b"/%", b"/%zz",
-    b"/v1/metrics%0d%0aX:%20y", b"/\xff\xfe", b"/static/x", b"/favicon.ico", b"/v1/metrics//tally", b"///livez",
-)  # fmt: skip
-_QUERIES = (
-    b"start=2031-12-20", b"end=2031-12-31", b"start=0001-01-01", b"end=9999-12-31", b"start=0000-00-00", b"start=",
-    b"start=2031-12-20T00:00", b"end=%ff", b"end=\xc3\xa9", b"\xff=\xfe", b"%00=%00", b"x=1", b"=", b"&&&",
-    b"start[]=1",
-    b"start=2031-12-31%0a", b"a=1&" * 500, b"start=" + b"9" * 5000, b"%", b"%u1234", b"+", b"start=%ef%bc%92031-12-31",
-)  # fmt: skip
-_CANDIDATE_TYPES = (
-    "text/plain", "application/x-ndjson", "text/plain; charset=utf-16", "TEXT/PLAIN", "application/json", "é",
-    "application/x-www-form-urlencoded", "multipart/form-data; boundary=", "multipart/form-data",
-)  # fmt: skip
-_SOUND_LINES = (b"example.org", b"xn--", b'"a"', b"\xc3\xa9")
-_LINES = (
-    *_SOUND_LINES, b'"a\\nb"', b'"\\ud800"', b"\xff", b"", b"e\xcc\x81", b"\0", b"a\rb",
-    b"x" * 5000, b'"' + b"\\u0041" * 4096 + b'"', b"[1]", b"null",
-)  # fmt: skip

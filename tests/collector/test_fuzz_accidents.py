@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from collector.called import MAX_ANSWER, TOKEN, Answer, application, asgi_application, call_asgi, call_wsgi, scope_of
-from collector.hostile import Request, bomb, spell
+from collector.hostile import Request, spell
+from collector.oddities import bomb
 from hubbub.collector import front
 from hubbub.shared.wire import JSON, MAX_BATCH_BYTES
 
