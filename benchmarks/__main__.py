@@ -19,6 +19,7 @@ from benchmarks import (
     charts,
     client,
     collector,
+    counters,
     counting,
     dashboard,
     decoding,
@@ -54,6 +55,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "simulate": simulate.main,
     "charts": charts.main,
     "aggregate": aggregate.main,
+    "counters": counters.main,
     "archive": archive.main,
     **{name: partial(page.show, name) for name in part.PARTS},
 }

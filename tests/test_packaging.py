@@ -81,7 +81,7 @@ def test_the_wheel_holds_all_that_the_dashboard_needs(wheel: Path) -> None:
     beside = {
         path.relative_to(ROOT).as_posix().partition("/")[2]
         for path in ROOT.glob("*/hubbub/**/*")
-        if path.is_file() and path.suffix not in {".py", ".pyc"}
+        if path.is_file() and path.suffix != ".py" and path.parent.name != "__pycache__"
     }
     assert {name for name in packed if not name.endswith(".py")} == beside
     dashboard = "hubbub/collector/dashboard"

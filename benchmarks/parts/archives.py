@@ -1,12 +1,12 @@
 """Counting an archive here and on Dask, with one worker and with two, and keeping one: a part of `make bench`.
 
 `python -m benchmarks aggregate` shows counting alone, and how long workers take to start; `python -m benchmarks
-archive` what keeping one costs.
+counters` counting with numpy and with numba; `python -m benchmarks archive` what keeping one costs.
 """
 
 from __future__ import annotations
 
-from benchmarks import aggregate, archive
+from benchmarks import aggregate, archive, counters
 from benchmarks.aggregate import BITS, RATIOS, REPORTS
 from benchmarks.findings import Findings, Row
 
@@ -30,6 +30,7 @@ def measure() -> Findings:
         )
         for one, other, wanted in RATIOS
     ]
+    rows += _counters()
     rows.append(_kept(commit := archive.measure(IN_COMMIT)))
     figures = {
         "archive_rate": REPORTS / median["local, 1"],
@@ -37,6 +38,12 @@ def measure() -> Findings:
         "archive_cpu": commit.archived_cpu / commit.bare_cpu,
     }
     return Findings(rows, figures=figures, missing=missing)
+
+
+def _counters() -> list[Row]:
+    rates = counters.measure()
+    what = f"counting an archive of {counters.REPORTS:,} reports, {BITS} bits, reports/s: %s"
+    return [Row(what % one, "counters", other, rates[one], rates[other]) for one, other in counters.RATIOS]
 
 
 def _kept(commit: archive.Commit) -> Row:

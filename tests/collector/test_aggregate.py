@@ -6,15 +6,18 @@ Reports are drawn with a fixed seed. Diagnostics raise a false alarm once in a m
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from collector.archives import DAYS, REGISTRY, counted, die_at_the_end, draw, fill, joined, put
 from hubbub.collector.archive import aggregate as counting
@@ -24,6 +27,8 @@ from hubbub.collector.archive import repeats
 from hubbub.collector.archive.choice import Choice
 from hubbub.collector.archive.file import Reports
 from hubbub.collector.archive.place import Place
+from hubbub.collector.count import ENGINES, Engine
+from hubbub.collector.count import count_runs as counting_runs
 from hubbub.collector.store import Store
 from hubbub.collector.store.schema import archive_file
 from hubbub.collector.tally import Tally
@@ -57,13 +62,42 @@ def altered(old: str, new: str) -> Metric:
     return Registry.parse(EXAMPLE.replace(old, new))["homepage"]
 
 
+@pytest.mark.parametrize("counter", ENGINES)
 @pytest.mark.parametrize("name", ["homepage", "theme", "crashed", "startup_ms", "language"])
-def test_the_tally_is_exact(name: str, tmp_path: Path, run: Run) -> None:
+def test_the_tally_is_exact(name: str, counter: str, tmp_path: Path, run: Run) -> None:
     reports = fill(tmp_path / "a", name, group=64)
-    told = run(tmp_path / "a", "--out", tmp_path / "tally.json")
+    told = run(tmp_path / "a", "--counter", counter, "--out", tmp_path / "tally.json")
     assert told.code == 0, told.err
     assert Tally.parse((tmp_path / "tally.json").read_bytes(), REGISTRY[name]) == expected(reports, name)
     assert [line.split() for line in told.out.splitlines()[2:5]] == [[str(day), "607"] for day in DAYS]
+
+
+def test_the_counter_that_is_asked_for_counts(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "a")
+    asked: list[Engine] = []
+
+    def count_runs(*given: Any, engine: Engine) -> NDArray[np.int64]:
+        asked.append(engine)
+        return counting_runs(*given, engine=engine)
+
+    monkeypatch.setattr(counting, "count_runs", count_runs)
+    for counter in ENGINES:
+        run(tmp_path / "a", "--counter", counter)
+        assert set(asked) == {counter}
+        asked.clear()
+
+
+def test_a_counter_that_is_not_installed_is_told_in_one_line(tmp_path: Path) -> None:
+    fill(tmp_path / "a")
+    without = "import sys; sys.modules['numba'] = None; from hubbub.shared.command_line import main; main()"
+    told = subprocess.run(
+        [sys.executable, "-c", without, "aggregate", tmp_path / "a", "--counter", "numba"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.stderr == 'Error: numba: is not installed: pip install "hubbub[fast]"; allowed without it: numpy\n'
+    assert (told.returncode, told.stdout) == (1, "")
 
 
 def test_in_memory_and_by_processes_and_in_pieces_it_is_the_same(

@@ -5,6 +5,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from hubbub.collector.count import (
     count_bits,
     count_runs,
     find_runs,
+    kernels,
     plain,
     runs,
     scratch,
@@ -73,6 +75,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (blocks, "STACK_BYTES", 1 << 14),
         (blocks, "NEAR_BYTES", 1 << 12),
         (stack, "UNPACKED", 1 << 11),
+        (stack, "SMALL_BYTES", 1 << 11),
         (plain, "AT_ONCE", 1 << 12),
         (choice, "SHORT_BYTES", 64),
         (together, "MANY", 100),
@@ -276,6 +279,28 @@ def test_an_engine_that_is_not_there_is_refused() -> None:
         count_bits(reports(8, 1), 8, engine="cuda")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("fault", [RuntimeError("cannot cache function: no locator available"), EOFError()])
+def test_machine_code_that_cannot_be_kept_or_read_is_compiled(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def njit(signature: Any, *, cache: bool = False) -> Any:
+        asked.append(cache)
+        if cache:
+            raise fault
+        return compile_here(signature)
+
+    compile_here = numba.njit
+    packed, cohorts = reports(128, 5000), cohorts_like("skewed", 5000, 3)
+    monkeypatch.setattr(numba, "njit", njit)
+    kernels.mixed_adder.cache_clear()
+    counted = count_bits(packed, 128, cohorts, engine="numba")
+    kernels.mixed_adder.cache_clear()
+    assert asked == [True, False]
+    np.testing.assert_array_equal(counted, by_looking(packed, 128, cohorts))
+
+
 def test_numba_is_imported_only_by_name_and_missed_in_one_line() -> None:
     program = """
 import sys
@@ -291,4 +316,4 @@ except HubbubError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == 'engine: numba is not installed: pip install "hubbub[fast]"; allowed without it: numpy\n'
+    assert done.stdout == 'numba: is not installed: pip install "hubbub[fast]"; allowed without it: numpy\n'

@@ -88,6 +88,11 @@ RULES = (
         instead={"/var/lib/hubbub/archive": "old-archive"},
         writes="tally.json",
     ),
+    Rule(
+        r"hubbub aggregate /var/lib/hubbub/archive --metric homepage --counter numba --out again\.json",
+        instead={"/var/lib/hubbub/archive": "old-archive"},
+        writes="again.json",
+    ),
     Rule(r"hubbub aggregate old-archive --metric homepage --store sqlite:///new\.db", shows="10 reports"),
     Rule(r"export HUBBUB_ADMIN_TOKEN=\$\(openssl rand -hex 32\)", "export"),
     Rule(r"curl .*/candidates", more=CURL, instead=COLLECTORS, shows="revision"),

@@ -33,6 +33,15 @@ SMALLER = {
     "client": Small(r"histogram, 4 of 10 buckets +\d", FEW),
     "record": Small(r"Ending the process", {"record.CALLS": 5, "record.ROUNDS": 1, "record.EXITS": 1}),
     "archive": Small(r"(?m)^  32 +\d", {"archive.SIZES": {1: 3, 32: 3}}),
+    "counters": Small(
+        r"numba, 64 cohorts +\| +\d",
+        {
+            "aggregate.EACH": 1000,
+            "aggregate.fill.__defaults__": (5000, 64),
+            "counters.REPORTS": 5000,
+            "counting.fastest.__defaults__": (1,),
+        },
+    ),
     "counting": Small(
         r"numba, mixed cohorts +\| +\d",
         {

@@ -46,6 +46,9 @@ def test_a_cluster_counts_the_same_and_tells_of_faults(
         assert Tally.parse(out.read_bytes(), METRIC) == right
         assert "repeated_reports: 0 of 1,821 reports" in told.out
         out.unlink()
+        assert run(*given, "--counter", "numba").code == 0
+        assert Tally.parse(out.read_bytes(), METRIC) == right
+        out.unlink()
         broken = next((tmp_path / "a").rglob("*.parquet"))
         broken.write_bytes(broken.read_bytes()[:-1])
         told = run(*given)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hubbub.collector.archive.choice import Choice
     from hubbub.collector.archive.file import FileHead, Group
     from hubbub.collector.archive.place import Listed, Place
+    from hubbub.collector.count import Engine
     from hubbub.collector.work import Workers
 
 Key = TypeVar("Key")
@@ -116,15 +117,19 @@ def aggregate(
     *,
     by_period: bool = False,
     ones: bool = False,
+    engine: Engine = "numpy",
     label: str = "",
 ) -> Aggregate:
-    """Count those of the files that are chosen; `by_period` keeps the periods apart, which takes memory for each."""
+    """Count those of the files that are chosen; `by_period` keeps the periods apart, which takes memory for each.
+
+    The engine is that of `count_bits`, and has to be installed where the workers are.
+    """
     chosen = _chosen(place, choice, workers, files)
     _check_alike(place, chosen)
     total = Aggregate(chosen, by_period=by_period)
     points = list(_points(chosen, workers.number))
     with showing(sum(file.head.reports for file in chosen), label) as advance:
-        for point in workers.map(count, [place] * len(points), points, [ones] * len(points)):
+        for point in workers.map(count, [place] * len(points), points, [ones] * len(points), [engine] * len(points)):
             for period, counted in point.items():
                 total.add(period, counted)
                 advance(int(counted.n.sum()))
@@ -141,16 +146,16 @@ def look_at(place: Place, names: Sequence[str]) -> list[File]:
     return [File(name, *groups_of(place, name)) for name in names]
 
 
-def count(place: Place, pieces: Sequence[Piece], ones: bool) -> dict[date, Counted]:
+def count(place: Place, pieces: Sequence[Piece], ones: bool, engine: Engine = "numpy") -> dict[date, Counted]:
     """Count some pieces of files; this is what every worker does."""
     found: dict[date, Counted] = {}
     for name, head, numbers in pieces:
         counted = found.setdefault(head.period, _nothing(head, ones))
         for (cohorts, packed), runs in read_runs(place, name, numbers):
             if runs is None:
-                here, n = count_bits(packed, head.bits, cohorts), np.bincount(cohorts)
+                here, n = count_bits(packed, head.bits, cohorts, engine=engine), np.bincount(cohorts)
             else:
-                here, n = count_runs(packed, head.bits, runs), runs.by_cohort()
+                here, n = count_runs(packed, head.bits, runs, engine=engine), runs.by_cohort()
             counted.counts[: len(here)] += here
             counted.n[: len(n)] += n
             if ones:

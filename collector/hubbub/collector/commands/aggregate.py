@@ -18,6 +18,7 @@ from hubbub.collector.archive.diagnose import can_tell, check_meaning, ones_per_
 from hubbub.collector.archive.place import Place
 from hubbub.collector.archive.repeats import count_repeats
 from hubbub.collector.commands.opening import BY_NAME, open_store
+from hubbub.collector.count import ENGINES as COUNTERS
 from hubbub.collector.work import Workers, own_cluster
 from hubbub.shared.files import check_folder, replace_file
 from hubbub.shared.registry import Registry
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from hubbub.collector.archive.place import Listed
+    from hubbub.collector.count import Engine
     from hubbub.collector.decode.estimates import Diagnostic
     from hubbub.shared.metric import Metric
 
@@ -49,6 +51,13 @@ _DAY = click.DateTime(["%Y-%m-%d"])
     help="dask: its scheduler, as tcp://HOST:8786; by default a cluster is started here",
 )
 @click.option("--workers", type=click.IntRange(1), help="processes of this machine; by default one a core")
+@click.option(
+    "--counter",
+    type=click.Choice(COUNTERS),
+    default=COUNTERS[0],
+    show_default=True,
+    help='what adds the bits up; numba, of "hubbub[fast]", is faster on large archives',
+)
 @click.option("--diagnose", is_flag=True, help="look at single reports, too: their ones, and whether some are repeated")
 @click.option("--registry", metavar="FILE", help=f"diagnose: {_REGISTRY.meaning}, also as {_REGISTRY.variable}")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="write one tally as JSON")
@@ -63,6 +72,7 @@ def aggregate(
     engine: str,
     scheduler: str | None,
     workers: int | None,
+    counter: Engine,
     diagnose: bool,
     registry: str | None,
     out: Path | None,
@@ -81,7 +91,14 @@ def aggregate(
         raise click.ClickException(f"archive {archive}: is not there; allowed: a folder or a file that is")
     with unchanged(place, choice) as files, _workers(place, files, engine, scheduler, workers) as hands:
         counted = count(
-            place, choice, hands, files, by_period=store is not None, ones=diagnose, label="counting reports"
+            place,
+            choice,
+            hands,
+            files,
+            by_period=store is not None,
+            ones=diagnose,
+            engine=counter,
+            label="counting reports",
         )
         looks = [] if metrics is None else _look(place, hands, counted, metrics)
     added = None if store is None else _add(store, counted)

@@ -15,9 +15,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "numba":
         raise
-    raise ParameterError(
-        'engine: numba is not installed: pip install "hubbub[fast]"; allowed without it: numpy'
-    ) from None
+    raise ParameterError('numba: is not installed: pip install "hubbub[fast]"; allowed without it: numpy') from None
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

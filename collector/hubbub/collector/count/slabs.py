@@ -65,10 +65,9 @@ class _Sums:
             level += 1
 
     def digits(self) -> list[tuple[int, NDArray[np.uint8]]]:
-        """Give all slabs, each with its level, the highest first: one of level i weighs 2^i."""
-        found = [(level, total) for level, total in enumerate(self._totals)]
-        found += [(level, slab) for level, slab in enumerate(self._waiting) if slab is not None]
-        return sorted(found, key=lambda it: -it[0])
+        """Give all slabs, each with its level: one of level i weighs 2^i."""
+        waiting = [(level, slab) for level, slab in enumerate(self._waiting) if slab is not None]
+        return [*enumerate(self._totals), *waiting]
 
     def _put(self, level: int, slab: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
         """Leave a slab at a level; or, if one waits there already, give that one, and both have to be added."""

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 FAN = 7
 """Parts that long runs are cut into: one less than a power of two, so that adders of three fit."""
 
-FEW = 31
-"""Runs of so many reports are cut into single ones; also, no sum of them is beyond a byte."""
+FEW = 12
+"""Runs of so many reports are cut into single ones, which are unpacked and summed."""
 
-UNPACKED = 32 << 10
+SMALL_BYTES, MOST = 256 << 10, 255
+"""So are longer ones, if all is so small that adders would cost more; and if no sum is beyond a byte."""
+
+UNPACKED = 96 << 10
 """Bits unpacked at a time: each takes a byte. Larger arrays would be given back to the system each time."""
 
 
@@ -32,7 +35,7 @@ class Stack(NamedTuple):
     parts: NDArray[np.uint8]
     """By layer, part, run, and byte of the part."""
     levels: list[int]
-    """Of each layer, the highest first."""
+    """Of each layer."""
     width: int
     """Bytes of a report."""
     turn: int = 0
@@ -67,22 +70,24 @@ class Stack(NamedTuple):
     def count_ones(self, bits: int) -> NDArray[np.int64]:
         """Count the ones of each run and bit; what is in the layers is lost."""
         stack = self
-        while stack.parts.shape[3] > self.width:
+        while not _is_small(stack):
             levels, digits = stack.fold()
             runs, size = stack.parts.shape[2:]
             stack = Stack.new(levels, runs, size // self.width, self.width, 1 - stack.turn)
             stack.lay_all(slice(None), digits)
-        return _count(stack.sums(), stack.levels)[:, :bits]
+        return _unpack(stack)[:, :bits]
 
     def fold(self) -> tuple[list[int], list[NDArray[np.uint8]]]:
         """Add the parts of each run: layers, by run and byte of a part, and their levels. The parts are lost."""
+        sums: Digits = {0: [self.parts[:, part] for part in range(self.parts.shape[1])]}
+        add_up(sums)  # of all layers at once, and only then the layers
         digits: Digits = {}
-        for more, found in self.sums().items():
+        for more, found in sums.items():
             for each in found:
                 for level, layer in zip(self.levels, each, strict=True):
                     digits.setdefault(level + more, []).append(layer)
         add_up(digits)
-        left = [(level, digit) for level in sorted(digits, reverse=True) for digit in digits[level]]
+        left = [(level, digit) for level, same in digits.items() for digit in same]
         return [level for level, _ in left], [digit for _, digit in left]
 
     def lay_all(self, runs: slice, digits: list[NDArray[np.uint8]]) -> None:
@@ -90,40 +95,28 @@ class Stack(NamedTuple):
         for layer, digit in enumerate(digits):
             self.lay(layer, runs, digit)
 
-    def sums(self) -> Digits:
-        """Add the parts of each run, and leave the layers apart: by level, at most two of each. The parts are lost."""
-        sums: Digits = {0: [self.parts[:, part] for part in range(self.parts.shape[1])]}
-        add_up(sums)
-        return sums
-
 
 def _cut(reports: int) -> tuple[int, int]:
     """Into how many parts a run is cut, and how many reports each has."""
     return (reports, 1) if reports <= FEW else (FAN, -(-reports // FAN))
 
 
-def _count(sums: Digits, levels: list[int]) -> NDArray[np.int64]:
-    """Turn sums of single reports, by layer and run, into numbers, and add the layers, the highest level first."""
-    layers, runs, width = sums[0][0].shape
-    total = np.zeros((runs, width * 8), np.int64)
-    step = max(UNPACKED // total.size, 1)
-    reached = levels[0]
+def _is_small(stack: Stack) -> bool:
+    """Whether adders would cost more than they save."""
+    _, parts, _, size = stack.parts.shape
+    reports = parts * size // stack.width
+    return reports <= FEW or (reports <= MOST and stack.parts.nbytes <= SMALL_BYTES)
+
+
+def _unpack(stack: Stack) -> NDArray[np.int64]:
+    """Count with a byte for each bit, some layers at a time."""
+    layers, _, runs, size = stack.parts.shape
+    total = np.zeros((runs, stack.width * 8), np.int64)
+    step = max(UNPACKED * layers // (stack.parts.nbytes * 8), 1)
     for start in range(0, layers, step):
-        some = slice(start, start + step)
-        for level, numbers in zip(levels[some], _numbers(sums, some), strict=True):
-            total <<= reached - level
-            total += numbers
-            reached = level
-    total <<= reached
+        ones = np.unpackbits(stack.parts[start : start + step], axis=3, bitorder="little")
+        each = np.add.reduce(ones, axis=1, dtype=np.uint8).reshape(-1, runs, size // stack.width, stack.width * 8)
+        sums = np.add.reduce(each, axis=2, dtype=np.uint8)
+        for level, numbers in zip(stack.levels[start : start + step], sums, strict=True):
+            total += numbers.astype(np.int64) << level
     return total
-
-
-def _numbers(sums: Digits, some: slice) -> NDArray[np.uint8]:
-    """Turn the binary digits of some layers into numbers: a byte for each bit."""
-    layers, runs, width = sums[0][0][some].shape
-    numbers = np.zeros((layers, runs, width * 8), np.uint8)
-    for level in sorted(sums, reverse=True):
-        numbers += numbers
-        for digit in sums[level]:
-            numbers += np.unpackbits(digit[some], axis=2, bitorder="little")
-    return numbers
