@@ -108,6 +108,7 @@ def test_without_a_scheduler_a_cluster_of_its_own_is_started(tmp_path: Path, rig
     out = tmp_path / "tally.json"
     hubbub = str(Path(sys.executable).with_name("hubbub"))
     given = [hubbub, "aggregate", str(tmp_path / "a"), "--engine", "dask", "--workers", "2", "--out", str(out)]
-    told = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+    with cluster(0):  # another one, which has the port that Dask would take
+        told = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
     assert (told.returncode, told.stderr) == (0, "")
     assert Tally.parse(out.read_bytes(), METRIC) == right

@@ -96,7 +96,8 @@ def own_cluster(number: int) -> Iterator[str]:
             threads_per_worker=1,
             memory_limit=0,  # it would be measured ten times a second; what is read at a time is small
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # it listens even without one, and at 8787 another cluster may be at home
+            scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
         ) as cluster,
     ):
