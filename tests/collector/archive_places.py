@@ -1,4 +1,4 @@
-"""Empty places for archives, a file that is sealed for one, and what is wrong there."""
+"""Empty places for archives, a registry and a sealed file for one, and what is wrong there."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from hubbub.collector.archive.checking import find_archive_faults
 from hubbub.collector.archive.keeping import Archiver
 from hubbub.collector.archive.place import Place
 from hubbub.collector.store import Store
+from shared.registries import EXAMPLE
 
 
 @pytest.fixture(params=["folder", "memory"])
@@ -40,3 +41,11 @@ def sealed_file(store: Store, place: Place, oracle: Oracle, batches: int = 5) ->
         commit(shard, oracle, batches, reports=1)
     seal_all(store)
     return archiver
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Path:
+    """What the reports of an archive were made by, as a file."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(EXAMPLE)
+    return path

@@ -1,7 +1,7 @@
 """Stores of both kinds, a collector, its estimates and its dashboard, and places for archives."""
 
 from collector.apps import app, client
-from collector.archive_places import folder, place
+from collector.archive_places import folder, place, registry
 from collector.dashboards import empty, opened, patient, visitor
 from collector.estimated import asking, processes, reader, stocked
 from collector.stores import address, postgres, ready, store
@@ -20,6 +20,7 @@ __all__ = [
     "processes",
     "reader",
     "ready",
+    "registry",
     "stocked",
     "store",
     "visitor",

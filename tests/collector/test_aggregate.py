@@ -1,6 +1,6 @@
 """`hubbub aggregate`: an archive is counted exactly, or refused with the file and the reason.
 
-Reports are drawn with a fixed seed. Diagnostics raise a false alarm once in a million times at most, by proof.
+Reports are drawn with a fixed seed.
 """
 
 import json
@@ -23,7 +23,6 @@ from collector.archives import DAYS, REGISTRY, counted, die_at_the_end, draw, fi
 from hubbub.collector.archive import aggregate as counting
 from hubbub.collector.archive import choice as choosing
 from hubbub.collector.archive import file as filing
-from hubbub.collector.archive import repeats
 from hubbub.collector.archive.choice import Choice
 from hubbub.collector.archive.file import Reports
 from hubbub.collector.archive.place import Place
@@ -43,13 +42,6 @@ METRIC = REGISTRY["homepage"]
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     return run_here("aggregate", capsys, monkeypatch)
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> Path:
-    path = tmp_path / "metrics.toml"
-    path.write_text(EXAMPLE)
-    return path
 
 
 def expected(reports: dict[date, Reports], name: str = "homepage") -> Tally:
@@ -366,64 +358,6 @@ def test_estimates_come_of_the_tally(
     assert "is of homepage version 1; allowed: homepage_classic" in estimate("homepage_classic", *given[1:]).err
     gone = estimate(*given[:-1], tmp_path / "gone.json", "--candidates", tmp_path / "sites.txt")
     assert "gone.json: cannot be read: No such file or directory" in gone.err
-
-
-def looks(run: Run, *arguments: object) -> dict[str, tuple[bool, str]]:
-    told = run(*arguments, "--diagnose", "--json")
-    assert told.code == 0, told.err
-    found = json.loads(told.out)["diagnostics"]
-    assert told.err.splitlines() == [f"! {look['sentence']}" for look in found if look["alarm"]]
-    return {look["name"]: (look["alarm"], look["sentence"]) for look in found}
-
-
-@pytest.mark.parametrize("name", [name for name in REGISTRY if name != "minutes_used"])
-def test_honest_reports_raise_no_alarm(name: str, tmp_path: Path, run: Run, registry: Path) -> None:
-    fill(tmp_path / "a", name, reports=2000)
-    found = looks(run, tmp_path / "a", "--registry", registry)
-    assert [alarm for alarm, _ in found.values()] == [False, False], found
-    if REGISTRY[name].kind == "string":
-        assert found["repeated_reports"][1].startswith("0 of 12,021 reports equal an earlier one")
-
-
-def forged(kind: str, honest: Reports, rng: np.random.Generator) -> Reports:
-    """A few reports that no client has made."""
-    some = Reports(honest.cohorts[:40], honest.packed[:40])
-    if kind == "full":
-        return Reports(some.cohorts[:2], np.full_like(some.packed[:2], 255))
-    if kind == "empty":
-        return Reports(some.cohorts[:2], np.zeros_like(some.packed[:2]))
-    if kind == "uniform":
-        return Reports(some.cohorts, rng.integers(0, 256, some.packed.shape, dtype=np.uint8))
-    return Reports(some.cohorts[:2], some.packed[:2])
-
-
-@pytest.mark.parametrize(("kind", "alarm"), [
-    ("full", "ones_per_report"), ("empty", "ones_per_report"), ("uniform", "ones_per_report"),
-    ("copied", "repeated_reports"),
-])  # fmt: skip
-def test_reports_that_no_client_made_raise_one(
-    kind: str, alarm: str, tmp_path: Path, run: Run, registry: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    honest = fill(tmp_path / "a", reports=300)[DAYS[1]]
-    put(tmp_path / "a", METRIC, DAYS[1], forged(kind, honest, np.random.default_rng(5)))
-    monkeypatch.setattr(repeats, "HELD_BYTES", 2000)  # a period in several shares
-    monkeypatch.setenv("HUBBUB_REGISTRY", str(registry))
-    found = looks(run, tmp_path / "a")
-    assert found[alarm][0], found
-    assert str(DAYS[1]) in found[alarm][1]
-    if kind == "copied":
-        assert not found["ones_per_report"][0]
-        assert found[alarm][1].startswith("2 of ")
-    told = run(tmp_path / "a", "--diagnose")
-    assert f"! {alarm}: {found[alarm][1]}" in told.out.splitlines()
-
-
-def test_reports_are_not_judged_by_another_registry(tmp_path: Path, run: Run, registry: Path) -> None:
-    fill(tmp_path / "a")
-    registry.write_text(EXAMPLE.replace("report = 1.0, lifetime = 4.0", "report = 1.1, lifetime = 4.0"))
-    told = run(tmp_path / "a", "--diagnose", "--registry", registry, "--out", tmp_path / "tally.json")
-    assert (told.code, "of the registry has another meaning than the reports" in told.err) == (1, True)
-    assert not (tmp_path / "tally.json").exists()
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
