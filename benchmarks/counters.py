@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import writing
 from benchmarks.aggregate import BITS, COHORTS, EACH, fill
-from benchmarks.counting import fastest
+from benchmarks.counting import ALONE, fastest
 from hubbub.collector.archive.aggregate import aggregate
 from hubbub.collector.archive.choice import Choice
 from hubbub.collector.archive.place import Place
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 QUICK = bool(os.environ.get("HUBBUB_BENCH_QUICK"))
 PAGE = "docs/decisions/counting.md"
 REPORTS = 5_000_000 if QUICK else 10_000_000
-GROUPED, ALONE = f"{COHORTS} cohorts", "without cohorts"
+GROUPED = f"{COHORTS} cohorts"
 KINDS = {ALONE: 1, GROUPED: COHORTS}
 RATIOS = [
     *((f"{engine}, {GROUPED}", f"{engine}, {ALONE}") for engine in ENGINES),

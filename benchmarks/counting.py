@@ -39,17 +39,17 @@ FEW = ((50, 10), (200, 64), (1000, 64), (1000, 400), (3000, 400), (10_000, 64))
 """Reports of one commit of the collector, and the cohorts and periods that they are of."""
 LIBRARIES = ("pure-ldp", "multi-freq-ldpy", "opendp")
 
+ALONE, FILES = "without cohorts", "files,"
+"""Of `files` each is counted for itself, as a file of the archive is."""
+
 WANTED = {
-    ("numpy", "without cohorts"): 0.15,
-    ("numba", "without cohorts"): 0.30,
+    ("numpy", ALONE): 0.15,
+    ("numba", ALONE): 0.30,
     ("numpy", "mixed cohorts"): 1 / 8,
     ("numba", "mixed cohorts"): 1 / 3,
 }
 """Of the rate of reading; of mixed cohorts, of the rate without cohorts."""
 WANTED_BESIDE_PEERS = 20
-
-ALONE, FILES = "without cohorts", "files,"
-"""Of `files` each is counted for itself, as a file of the archive is."""
 
 READING = {"sum": np.add.reduce, "largest": np.maximum.reduce, "or of all": np.bitwise_or.reduce}
 """Ways to read every word once. The fastest is taken for what the machine can read with one core."""
@@ -148,7 +148,7 @@ def _wanted(way: str, what: str) -> str:
     share = WANTED.get((way, what))
     if share is None:
         return ""
-    return f"{100 * share:g} % of reading" if what == "without cohorts" else f"{share:.3f} of without"
+    return f"{100 * share:g} % of reading" if what == ALONE else f"{share:.3f} of without"
 
 
 def _peers() -> list[tuple[str, float]]:

@@ -325,6 +325,7 @@ def test_a_share_has_an_error_that_counts_trials_and_is_never_nothing() -> None:
 
 
 def test_counting_is_held_against_every_peer_with_mixed_cohorts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.counting import ALONE
     from benchmarks.parts import counts
     from benchmarks.peer_environment import PeerError
 
@@ -343,7 +344,7 @@ def test_counting_is_held_against_every_peer_with_mixed_cohorts_too(monkeypatch:
             return {"rate": 1e6}
 
     monkeypatch.setattr(counts, "Peers", Slow)
-    rows = counts._peers({f"numpy, {counts.UNGROUPED}": 1e8, f"numpy, {counts.MIXED}": 1e7})
+    rows = counts._peers({f"numpy, {ALONE}": 1e8, f"numpy, {counts.MIXED}": 1e7})
     assert [row.ratio for row in rows] == [100, 100, None, 10, 10, None]
     assert {row.wanted for row in rows} == {20}
     assert [row.cells[5] for row in rows[3:]] == [">= 20, missed", ">= 20, missed", ">= 20"]

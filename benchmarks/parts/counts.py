@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.counting import (
+    ALONE,
     BITS,
     COHORTS,
     LIBRARIES,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 GROWTH = tuple(10**power for power in range(3, 8) if 10**power <= REPORTS)
 PEER_REPORTS, PEER_ROUNDS = 10_000, 5
-UNGROUPED, MIXED, SORTED = "without cohorts", "mixed cohorts", "sorted cohorts"
+MIXED, SORTED = "mixed cohorts", "sorted cohorts"
 READ = "read"
 COHORTS_OF = {"pure-ldp": f"{COHORTS} cohorts"}
 """What a peer counts by; those not here add all reports into one sum."""
@@ -48,7 +49,7 @@ def measure() -> Findings:
         f"{READ} {name}": partial(way, words) for name, way in READING.items()
     }
     for engine in ENGINES:
-        for kind, cohorts in ((UNGROUPED, None), (SORTED, in_order), (MIXED, mixed)):
+        for kind, cohorts in ((ALONE, None), (SORTED, in_order), (MIXED, mixed)):
             contestants[f"{engine}, {kind}"] = partial(count_bits, packed, BITS, cohorts, engine=engine)
     contestants["unpackbits"] = partial(unpacked, packed[:UNPACKED], BITS)
     rates = {
@@ -59,7 +60,7 @@ def measure() -> Findings:
     return Findings(_rows(rates, reading) + _peers(rates), [_growth(packed, in_order)], {"count_rate": rates[_ours()]})
 
 
-def _ours(kind: str = UNGROUPED) -> str:
+def _ours(kind: str = ALONE) -> str:
     return f"{ENGINES[0]}, {kind}"
 
 
@@ -67,9 +68,9 @@ def _rows(rates: dict[str, float], reading: float) -> list[Row]:
     what = f"counting, {BITS} bits, reports/s: %s"
     rows = []
     for engine in ENGINES:
-        alone = f"{engine}, {UNGROUPED}"
+        alone = f"{engine}, {ALONE}"
         beside = f"reading the same bytes once, {reading * BITS / 8 / 1e9:.1f} GB/s"
-        rows.append(Row(what % alone, "counting", beside, rates[alone], reading, wanted=WANTED[engine, UNGROUPED]))
+        rows.append(Row(what % alone, "counting", beside, rates[alone], reading, wanted=WANTED[engine, ALONE]))
         for kind in (SORTED, MIXED):
             name = f"{engine}, {COHORTS} {kind}"
             rate = rates[f"{engine}, {kind}"]
@@ -93,13 +94,13 @@ def _peers(rates: dict[str, float]) -> list[Row]:
         Row(
             what=f"counting, {BITS} bits, reports/s: {ENGINES[0]}, {words}",
             by="counting",
-            beside=f"{label(library)}, {COHORTS_OF.get(library, 'without cohorts')}",
+            beside=f"{label(library)}, {COHORTS_OF.get(library, ALONE)}",
             ours=rates[_ours(kind)],
             theirs=theirs.get(library),
             wanted=float(WANTED_BESIDE_PEERS),
             fault=faults.get(library, ""),
         )
-        for kind, words in ((UNGROUPED, UNGROUPED), (MIXED, f"{COHORTS} {MIXED}"))
+        for kind, words in ((ALONE, ALONE), (MIXED, f"{COHORTS} {MIXED}"))
         for library in LIBRARIES
     ]
 
