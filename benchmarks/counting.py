@@ -6,6 +6,7 @@ disturbed. The peers are measured in between, in an environment of their own. HU
 
 from __future__ import annotations
 
+import operator
 import os
 import time
 from functools import partial
@@ -13,10 +14,13 @@ from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
+from bitarray import bitarray
 
 from benchmarks import writing
 from benchmarks.peer_environment import PeerError, Peers
-from hubbub.collector.count import ENGINES, count_bits
+from hubbub.collector.count import ENGINES, Counter, Runs, count_bits, find_runs
+from hubbub.collector.count.slabs import SLAB_BYTES as LONG_SLAB_BYTES
+from hubbub.collector.count.sums import SLAB_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,10 +41,12 @@ ROUNDS = 5 if QUICK else 12
 WIDTHS = (1, 8, 32, 100, 128, 1024, 4096)
 FEW = ((50, 10), (200, 64), (1000, 64), (1000, 400), (3000, 400), (10_000, 64))
 """Reports of one commit of the collector, and the cohorts and periods that they are of."""
+SLABS, CALLS = (128, 1 << 10, SLAB_BYTES, LONG_SLAB_BYTES), 1000
+"""Bytes that one operation of an adder works on, and how often it is done."""
 LIBRARIES = ("pure-ldp", "multi-freq-ldpy", "opendp")
 
 ALONE, FILES = "without cohorts", "files,"
-"""Of `files` each is counted for itself, as a file of the archive is."""
+"""Files are counted one after the other, as those of an archive are."""
 
 WANTED = {
     ("numpy", ALONE): 0.15,
@@ -58,7 +64,7 @@ READING = {"sum": np.add.reduce, "largest": np.maximum.reduce, "or of all": np.b
 def main() -> None:
     """Print the tables, and write them where that was asked for."""
     write = writing.wanted()
-    tables = {"counting": many(), "counting-widths": widths(), "counting-few": few()}
+    tables = {"counting": many(), "counting-widths": widths(), "counting-few": few(), "counting-calls": calls()}
     for name, text in tables.items():
         print(f"\n{text}")
         if write:
@@ -100,8 +106,10 @@ def many() -> str:
     files = [(packed[at : at + FILE], np.sort(mixed[at : at + FILE])) for at in range(0, REPORTS, FILE)]
 
     def by_file(engine: Engine, *, alone: bool) -> None:
+        counter = Counter(BITS, 1 if alone else COHORTS, engine=engine)
         for some, theirs in files:
-            count_bits(some, BITS, None if alone else theirs, engine=engine)
+            counter.add(some, theirs, Runs.one(len(some)) if alone else find_runs(theirs))
+        counter.counts()
 
     contestants: dict[str, Callable[[], object]] = {name: partial(read, words) for name, read in READING.items()}
     for engine in ENGINES:
@@ -134,7 +142,8 @@ def many() -> str:
     )
     return (
         f"{REPORTS:,} reports of {BITS} bits, {COHORTS} cohorts, numpy {np.__version__}, numba {numba.__version__}. "
-        f"Files have\n{FILE:,} reports, as in an archive, and are measured beside the same files without cohorts.\n\n"
+        f"Files have\n{FILE:,} reports and are counted one after the other, as in an archive, beside the same files "
+        "without cohorts.\n\n"
         + writing.table(["", "million reports/s", "GB/s", "of reading", "of without cohorts", "wanted at least"], rows)
         + beside
     )
@@ -204,3 +213,23 @@ def few() -> str:
     return "The reports of one commit, in microseconds:\n\n" + writing.table(
         ["reports", "cohorts and periods", "unpackbits, as before", "now", "now / before"], rows
     )
+
+
+def calls() -> str:
+    """One operation of an adder, in place, by the bytes of its operands."""
+    rows = []
+    for size in SLABS:
+        first, second = np.zeros(size, np.uint8), np.ones(size, np.uint8)
+        mine, other = bitarray(buffer=first.data), bitarray(buffer=second.data)
+        ways: dict[str, Callable[[], object]] = {
+            "numpy": partial(_repeat, partial(np.bitwise_xor, first, second, first)),
+            "bitarray": partial(_repeat, partial(operator.ixor, mine, other)),
+        }
+        best = fastest(ways, rounds=20)
+        rows.append([f"{size:,}", *(f"{1e6 * seconds / CALLS:.2f}" for seconds in best.values())])
+    return "One operation, in microseconds:\n\n" + writing.table(["bytes", "numpy", "bitarray"], rows)
+
+
+def _repeat(call: Callable[[], object]) -> None:
+    for _ in range(CALLS):
+        call()

@@ -6,12 +6,11 @@ import signal
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collector.archive.aggregate import Counted, Piece, count
+from hubbub.collector.archive.aggregate import Counted, How, Piece, count
 from hubbub.collector.archive.file import FileHead, Reports, encode_file
 from hubbub.collector.archive.place import Place
 from hubbub.shared import Metric, Registry
@@ -84,14 +83,14 @@ def counted(metric: Metric, reports: Reports) -> tuple[NDArray[np.int64], NDArra
     return n, counts
 
 
-def die_at_the_end(place: Place, pieces: Sequence[Piece], *how: Any) -> dict[date, Counted]:
+def die_at_the_end(place: Place, pieces: Sequence[Piece], how: How) -> Counted:
     """Count, as a worker would that is killed while it counts the last day."""
     if pieces[-1].head.period == DAYS[-1]:
         os.kill(os.getpid(), signal.SIGKILL)
-    return count(place, pieces, *how)
+    return count(place, pieces, how)
 
 
-def kill_once(place: Place, pieces: Sequence[Piece], *how: Any) -> dict[date, Counted]:
+def kill_once(place: Place, pieces: Sequence[Piece], how: How) -> Counted:
     """Count, but the first time the last day is met, end the process whose number is beside the archive; 0: this."""
     number = Path(place.address).parent / "kill"
     if pieces[-1].head.period == DAYS[-1]:
@@ -99,6 +98,6 @@ def kill_once(place: Place, pieces: Sequence[Piece], *how: Any) -> dict[date, Co
             victim = int(number.read_text())
             number.unlink()
         except FileNotFoundError:
-            return count(place, pieces, *how)
+            return count(place, pieces, how)
         os.kill(victim or os.getpid(), signal.SIGKILL)
-    return count(place, pieces, *how)
+    return count(place, pieces, how)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from hubbub.collector.count import (
     ENGINES,
+    Counter,
     Engine,
     Runs,
-    blocks,
+    beside,
     choice,
     compiled,
     count_bits,
-    count_runs,
     find_runs,
     kernels,
     plain,
@@ -68,12 +68,14 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (choice, "FEW_BYTES", 64),
         (choice, "PART_BYTES", 1 << 12),
         (choice, "PART_RUN", 64),
+        (choice, "SUMMED_BYTES", 1 << 11),
+        (choice, "AT_ONCE", 3),
+        (choice, "MOST_SUMS", 7),
+        (choice, "SUMMED_TOGETHER", 1 << 12),
+        (choice, "SLAB_BYTES", 1 << 9),
         (choice, "LONG_BYTES", 1 << 13),
         (slabs, "SLAB_BYTES", 1 << 10),
-        (blocks, "BLOCK_BYTES", 1 << 12),
-        (blocks, "ADDED_BYTES", 1 << 9),
-        (blocks, "STACK_BYTES", 1 << 14),
-        (blocks, "NEAR_BYTES", 1 << 12),
+        (beside, "STACK_BYTES", 1 << 14),
         (stack, "UNPACKED", 1 << 11),
         (stack, "SMALL_BYTES", 1 << 11),
         (plain, "AT_ONCE", 1 << 12),
@@ -84,6 +86,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SHAPES = ("none", "few", "sorted", "mixed", "skewed", "many")
+GROUPS = 40
+"""Cohorts of reports that come in parts."""
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -101,6 +105,58 @@ def test_every_way_counts_what_looking_does(engine: Engine, shape: str, small_pa
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_parts_are_counted_as_if_they_came_at_once(engine: Engine, small_parts: None) -> None:
+    """Sorted and mixed ones, few and many, with short runs and long ones of the same cohorts, in any order."""
+
+    @settings(max_examples=40, deadline=None, derandomize=True)
+    @given(
+        bits=st.integers(1, 300),
+        parts=st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(0, 3000)), max_size=6),
+        seed=st.integers(0, 1 << 32),
+    )
+    def check(bits: int, parts: list[tuple[str, int]], seed: int) -> None:
+        counter = Counter(bits, GROUPS, engine=engine)
+        right = np.zeros((GROUPS, bits), np.int64)
+        for at, (shape, number) in enumerate(parts):
+            packed, drawn = reports(bits, number, seed + at), cohorts_like(shape, number, seed + at)
+            cohorts = np.zeros(number, np.int64) if drawn is None else drawn % GROUPS
+            counter.add(packed, cohorts, find_runs(cohorts))
+            looked = by_looking(packed, bits, cohorts)
+            right[: len(looked)] += looked
+        np.testing.assert_array_equal(counter.counts(), right)
+
+    check()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_files_of_many_cohorts_are_counted_one_after_the_other(engine: Engine) -> None:
+    """With the sizes as they are: long runs, shorter ones, which stay in sums, and those that are laid side by side."""
+    sizes = [200_000, 20_000, 9_000, 4_000, 1_000, 40, 3]
+    counter = Counter(128, len(sizes), engine=engine)
+    right = np.zeros((len(sizes), 128), np.int64)
+    for seed in range(4):
+        cohorts = np.repeat(np.arange(len(sizes)), sizes[seed:] + sizes[:seed])
+        packed = reports(128, len(cohorts), seed)
+        counter.add(packed, cohorts, find_runs(cohorts))
+        right += by_looking(packed, 128, cohorts)
+    np.testing.assert_array_equal(counter.counts(), right)
+
+
+@pytest.mark.parametrize("cohorts", [2, 3])
+def test_sums_of_too_many_cohorts_take_no_memory(cohorts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "MOST_SUMS", 2)
+    of = np.repeat(np.arange(cohorts), 70_000)
+    packed, found = reports(128, len(of)), find_runs(of)
+    assert found is not None
+    counts = np.zeros((cohorts, 128), np.int64)
+    adder = choice.Adder(counts, 16)
+    adder.add_sorted(packed, found)
+    assert counts.any() == (cohorts > 2)
+    adder.settle()
+    np.testing.assert_array_equal(counts, by_looking(packed, 128, of))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("bits", [1, 7, 64, 65, 1000, 4096])
 def test_reports_of_every_size_are_counted(engine: Engine, bits: int) -> None:
     packed = reports(bits, 3000)
@@ -115,7 +171,7 @@ def test_reports_of_every_size_are_counted(engine: Engine, bits: int) -> None:
 @pytest.mark.parametrize("bits", [8, 128])
 def test_millions_of_ones_do_not_overflow(engine: Engine, bits: int) -> None:
     """All counters are as full as they can be, also those of a byte, in one long run and in one of mixed cohorts."""
-    number = 2_000_000 if bits == 8 else 600_000
+    number = 1 << 21  # of 16 bytes each, that is a whole number of the largest slabs
     packed = np.full((number, bits // 8), 255, np.uint8)
     assert count_bits(packed, bits, engine=engine).tolist() == [number] * bits
     cohorts = np.zeros(number, np.uint8)
@@ -211,7 +267,7 @@ def test_runs_are_found_wherever_they_end(
         assert as_list(found) == right
         assert found is not None
         assert found.groups == (right[-1][0] + 1 if right else 0)
-        assert found.by_cohort().tolist() == np.bincount(cohorts.astype(np.int64)).tolist()
+        assert found.by_cohort(200).tolist() == np.bincount(cohorts.astype(np.int64), minlength=200).tolist()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -242,7 +298,9 @@ def test_cohorts_of_every_kind_of_number_are_counted(engine: Engine, kind: type[
         np.testing.assert_array_equal(counted, by_looking(packed, 20, cohorts))
         found = find_runs(cohorts.astype(kind))
         if found is not None:
-            np.testing.assert_array_equal(count_runs(packed, 20, found, engine=engine), counted)
+            counter = Counter(20, len(counted), engine=engine)
+            counter.add(packed, None, found)
+            np.testing.assert_array_equal(counter.counts(), counted)
 
 
 def test_memory_that_is_used_again_changes_nothing() -> None:

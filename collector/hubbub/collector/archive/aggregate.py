@@ -5,12 +5,13 @@ Whoever counts, the tally is the same: counts are integers, and they add.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from hubbub.collector.archive.file import groups_of, read_runs
-from hubbub.collector.count import count_bits, count_runs
+from hubbub.collector.count import Counter
 from hubbub.collector.errors import ArchiveError
 from hubbub.collector.progress import showing
 from hubbub.collector.tally import Tally
@@ -32,8 +33,8 @@ Key = TypeVar("Key")
 POINT_REPORTS = 16_000_000
 """About how many reports a worker counts at a time, at most: a third of a second, and lost if the worker is."""
 
-LAST_REPORTS = 1_000_000
-"""And at least: many times what Dask spends on a task, and little to wait for at the end."""
+LAST_REPORTS = 2_000_000
+"""And at least: many times what a task costs, in Dask and at its end, and little to wait for."""
 
 LOOKED_AT_HERE = 1000
 """Up to so many files of this machine, this process reads the heads itself: asking workers would take longer."""
@@ -61,35 +62,44 @@ class Piece(NamedTuple):
     numbers: list[int]
 
 
-class Counted(NamedTuple):
-    """What was counted of a period."""
+class How(NamedTuple):
+    """What is to be counted, and by what."""
 
-    n: NDArray[np.int64]
-    """Reports of each cohort."""
-    counts: NDArray[np.int64]
-    """Ones of each cohort and bit."""
-    ones: NDArray[np.int64]
-    """Reports by their number of ones; nothing where nobody asked for that."""
+    by_period: bool = False
+    """Whether periods are kept apart."""
+    ones: bool = False
+    """Whether reports are counted by their number of ones, too."""
+    engine: Engine = "numpy"
+
+
+class Counted(NamedTuple):
+    """What was counted of some pieces."""
+
+    n: dict[date, NDArray[np.int64]]
+    """Reports of each period and cohort."""
+    ones: dict[date, NDArray[np.int64]]
+    """Reports of each period by their number of ones; of no period where nobody asked for that."""
+    counts: dict[date | None, NDArray[np.int64]]
+    """Ones of each cohort and bit, by period, or of all periods together under none."""
 
 
 class Aggregate:
     """An archive, or what was asked for of it, counted."""
 
-    def __init__(self, files: Sequence[File], *, by_period: bool) -> None:
+    def __init__(self, files: Sequence[File]) -> None:
         self.files = files
         self.head = files[0].head  # they agree in all that gives a report its meaning
         self.n: dict[date, NDArray[np.int64]] = {}
         """Reports of each period and cohort."""
         self.ones: dict[date, NDArray[np.int64]] = {}
         """Reports of each period by their number of ones."""
-        self._by_period = by_period
         self._counts: dict[date | None, NDArray[np.int64]] = {}
 
-    def add(self, period: date, counted: Counted) -> None:
-        """Add what was counted of a period."""
-        _add(self.n, period, counted.n)
-        _add(self.ones, period, counted.ones)
-        _add(self._counts, period if self._by_period else None, counted.counts)
+    def add(self, counted: Counted) -> None:
+        """Add what was counted of some pieces."""
+        _add(self.n, counted.n)
+        _add(self.ones, counted.ones)
+        _add(self._counts, counted.counts)
 
     @property
     def reports(self) -> dict[date, int]:
@@ -126,13 +136,13 @@ def aggregate(
     """
     chosen = _chosen(place, choice, workers, files)
     _check_alike(place, chosen)
-    total = Aggregate(chosen, by_period=by_period)
+    total = Aggregate(chosen)
     points = list(_points(chosen, workers.number))
+    how = How(by_period, ones, engine)
     with showing(sum(file.head.reports for file in chosen), label) as advance:
-        for point in workers.map(count, [place] * len(points), points, [ones] * len(points), [engine] * len(points)):
-            for period, counted in point.items():
-                total.add(period, counted)
-                advance(int(counted.n.sum()))
+        for counted in workers.map(count, [place] * len(points), points, [how] * len(points)):
+            total.add(counted)
+            advance(sum(int(n.sum()) for n in counted.n.values()))
     return total
 
 
@@ -146,21 +156,26 @@ def look_at(place: Place, names: Sequence[str]) -> list[File]:
     return [File(name, *groups_of(place, name)) for name in names]
 
 
-def count(place: Place, pieces: Sequence[Piece], ones: bool, engine: Engine = "numpy") -> dict[date, Counted]:
+def count(place: Place, pieces: Sequence[Piece], how: How) -> Counted:
     """Count some pieces of files; this is what every worker does."""
-    found: dict[date, Counted] = {}
-    for name, head, numbers in pieces:
-        counted = found.setdefault(head.period, _nothing(head, ones))
-        for (cohorts, packed), runs in read_runs(place, name, numbers):
-            if runs is None:
-                here, n = count_bits(packed, head.bits, cohorts, engine=engine), np.bincount(cohorts)
-            else:
-                here, n = count_runs(packed, head.bits, runs, engine=engine), runs.by_cohort()
-            counted.counts[: len(here)] += here
-            counted.n[: len(n)] += n
-            if ones:
-                counted.ones[:] += count_ones(packed, head.bits)
+    found = Counted({}, {}, {})
+    for period, some in groupby(pieces, lambda piece: piece.head.period if how.by_period else None):
+        _add(found.counts, {period: _count_together(place, list(some), how, found)})
     return found
+
+
+def _count_together(place: Place, pieces: Sequence[Piece], how: How, found: Counted) -> NDArray[np.int64]:
+    """Count the ones of pieces whose periods are not kept apart; of each period, what else was found is added."""
+    first = pieces[0].head
+    counter = Counter(first.bits, first.cohorts, engine=how.engine)
+    for name, head, numbers in pieces:
+        for (cohorts, packed), runs in read_runs(place, name, numbers):
+            counter.add(packed, cohorts, runs)
+            n = np.bincount(cohorts, minlength=head.cohorts) if runs is None else runs.by_cohort(head.cohorts)
+            _add(found.n, {head.period: n})
+            if how.ones:
+                _add(found.ones, {head.period: count_ones(packed, head.bits)})
+    return counter.counts()
 
 
 def count_ones(packed: NDArray[np.uint8], bits: int) -> NDArray[np.int64]:
@@ -169,16 +184,9 @@ def count_ones(packed: NDArray[np.uint8], bits: int) -> NDArray[np.int64]:
     return np.bincount(np.bitwise_count(words).sum(axis=1, dtype=np.int64), minlength=bits + 1)
 
 
-def _nothing(head: FileHead, ones: bool) -> Counted:
-    counts = np.zeros((head.cohorts, head.bits), np.int64)
-    return Counted(np.zeros(head.cohorts, np.int64), counts, np.zeros(head.bits + 1 if ones else 0, np.int64))
-
-
-def _add(totals: dict[Key, NDArray[np.int64]], key: Key, more: NDArray[np.int64]) -> None:
-    if key in totals:
-        totals[key] += more
-    else:
-        totals[key] = more.copy()
+def _add(totals: dict[Key, NDArray[np.int64]], more: dict[Key, NDArray[np.int64]]) -> None:
+    for key, numbers in more.items():
+        totals[key] = totals[key] + numbers if key in totals else numbers
 
 
 def _chosen(place: Place, choice: Choice, workers: Workers, files: Sequence[Listed]) -> list[File]:
@@ -219,14 +227,14 @@ def _check_alike(place: Place, files: Sequence[File]) -> None:
 def _points(files: Sequence[File], workers: int) -> Iterator[list[Piece]]:
     """Cut the files into points of work: small files together, big ones by their row groups.
 
-    Each worker gets two thirds of its share of what is left, so that there are few points, and all end at about the
-    same time (Polychronopoulos and Kuck 1987: guided self-scheduling).
+    Each worker gets its share of what is left, so that there are few points, and all end at about the same time
+    (Polychronopoulos and Kuck 1987: guided self-scheduling).
     """
     point: list[Piece] = []
     reports, left = 0, sum(file.head.reports for file in files)
     for name, head, groups in files:
         for group in groups:
-            most = min(max(2 * left // (3 * workers), LAST_REPORTS), POINT_REPORTS)
+            most = min(max(left // workers, LAST_REPORTS), POINT_REPORTS)
             if point and reports + group.reports > most:
                 yield point
                 left -= reports

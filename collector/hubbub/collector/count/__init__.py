@@ -1,6 +1,6 @@
 """Counting: how often each bit was set, in how many reports.
 
-How, is chosen by the size of the input alone, and the result is the same: see docs/decisions/counting.md.
+How, is chosen by the sizes of the input alone, and the result is the same: see docs/decisions/counting.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hubbub.collector.count import choice
-from hubbub.collector.count.plain import count_plain
+from hubbub.collector.count.plain import count_few, count_plain
 from hubbub.collector.count.runs import Runs, find_runs
 from hubbub.shared.errors import ParameterError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ENGINES", "Engine", "Runs", "count_bits", "count_runs", "find_runs"]
+__all__ = ["ENGINES", "Counter", "Engine", "Runs", "count_bits", "find_runs"]
 
 Engine = Literal["numpy", "numba"]
 ENGINES: tuple[Engine, ...] = ("numpy", "numba")
@@ -45,30 +45,47 @@ def count_bits(
         raise ParameterError(
             f"packed: has shape {packed.shape} of {packed.dtype}; allowed: (reports, {width}) of uint8"
         )
-    if engine not in ENGINES:
-        raise ParameterError(f'engine: "{engine}" is not known; allowed: {", ".join(ENGINES)}')
-    if cohorts is None and engine == "numpy" and packed.nbytes <= choice.FEW_BYTES:
+    few = engine == "numpy" and packed.nbytes <= choice.FEW_BYTES
+    if cohorts is None and few:
         return count_plain(packed, bits)
-    if cohorts is None:
-        total: NDArray[np.int64] = count_runs(packed, bits, Runs.one(len(packed)), engine=engine)[0]
-        return total
-    groups, runs = _look(cohorts, len(packed))
-    if runs is not None:
-        return count_runs(packed, bits, runs, engine=engine)
-    counts = np.zeros((groups, bits), np.int64)
-    _engine(engine).count_mixed(counts, packed, cohorts)
-    return counts
+    groups, runs = (1, Runs.one(len(packed))) if cohorts is None else _look(cohorts, len(packed))
+    if cohorts is not None and runs is None and few:
+        return count_few(packed, bits, cohorts, groups)
+    counter = Counter(bits, groups, engine=engine)
+    counter.add(packed, cohorts, runs)
+    counts = counter.counts()
+    return counts if cohorts is not None else counts[0]
 
 
-def count_runs(packed: NDArray[np.uint8], bits: int, runs: Runs, *, engine: Engine = "numpy") -> NDArray[np.int64]:
-    """Count as `count_bits` does, where the runs of the cohorts are known already."""
-    counts = np.zeros((runs.groups, bits), np.int64)
-    if len(packed):
-        _engine(engine).count_sorted(counts, packed, runs)
-    return counts
+class Counter:
+    """Counts reports that come in parts, such as the files of an archive, with a row of counts for each cohort.
+
+    That is faster than to add up the counts of each part: what the adders leave of one stays for the next.
+    """
+
+    def __init__(self, bits: int, cohorts: int, *, engine: Engine = "numpy") -> None:
+        """Begin at zero; cohorts are below the given number."""
+        if engine not in ENGINES:
+            raise ParameterError(f'engine: "{engine}" is not known; allowed: {", ".join(ENGINES)}')
+        self._counts = np.zeros((cohorts, bits), np.int64)
+        self._adder = _adders(engine).Adder(self._counts, (bits + 7) // 8)
+
+    def add(self, packed: NDArray[np.uint8], cohorts: NDArray[np.integer] | None, runs: Runs | None) -> None:
+        """Count packed reports, one row per report, of these cohorts; `runs` are theirs, if they are in order."""
+        if not len(packed):
+            return
+        if runs is not None:
+            self._adder.add_sorted(packed, runs)
+        else:
+            self._adder.add_mixed(packed, cohorts)
+
+    def counts(self) -> NDArray[np.int64]:
+        """Tell how often each bit was set in reports of each cohort."""
+        self._adder.settle()
+        return self._counts
 
 
-def _engine(name: Engine) -> ModuleType:
+def _adders(name: Engine) -> ModuleType:
     if name == "numpy":
         return choice
     from hubbub.collector.count import compiled  # noqa: PLC0415  only when it is asked for

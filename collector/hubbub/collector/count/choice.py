@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from bitarray import bitarray
 
-from hubbub.collector.count.blocks import add_blocks
-from hubbub.collector.count.plain import add_plain, count_few
+from hubbub.collector.count.beside import add_beside
+from hubbub.collector.count.plain import add_plain
 from hubbub.collector.count.slabs import LONG_BYTES, add_long_run
+from hubbub.collector.count.stack import count_digits
+from hubbub.collector.count.sums import SLAB_BYTES, Sums
 from hubbub.collector.count.together import bring_together
 
 if TYPE_CHECKING:
@@ -22,6 +25,15 @@ FEW_BYTES = 32 << 10
 SHORT_RUN, SHORT_BYTES = 16, 1024
 """Runs with less of one of them are counted by unpacking them, too: laying a run into a stack has its price."""
 
+SUMMED_BYTES, SUMMED_TOGETHER = 96 << 10, 2 << 20
+"""A run of so much, among so much, is added to the sums of its cohort, which stay for later runs; these are, too."""
+
+AT_ONCE = 64
+"""Sums that are settled together: as many as make the operations large, and the memory not."""
+
+MOST_SUMS = 1024
+"""Sums of more cohorts do not stay: they would take more memory than they are worth."""
+
 PART_BYTES = 8 << 20
 """Reports of mixed cohorts are sorted in parts: a part that stays in the cache is sorted in half the time."""
 
@@ -29,29 +41,58 @@ PART_RUN = 1024
 """But a part has so many reports for each cohort at least."""
 
 
-def count_sorted(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) -> None:
-    """Count reports that lie in runs. All counts are 0 before."""
-    if packed.nbytes <= FEW_BYTES:
-        add_plain(counts, packed, runs)
-        return
-    short = runs.sizes < max(SHORT_RUN, SHORT_BYTES // packed.shape[1])
-    if short.any():
-        these = np.repeat(short, runs.sizes)
-        add_plain(counts, packed[these], runs.chosen(short).together())
-        runs = runs.chosen(~short)
-    starts = runs.starts.copy()
-    for number in np.flatnonzero(runs.sizes * packed.shape[1] >= LONG_BYTES):
-        run = packed[runs.starts[number] : runs.stops[number]]
-        starts[number] += add_long_run(counts[runs.cohorts[number]], run)
-    add_blocks(counts, packed, runs._replace(starts=starts))
+class Adder:
+    """Adds reports to counts as they come, with numpy and bitarray. Some are in sums first, until it is settled."""
 
+    def __init__(self, counts: NDArray[np.int64], width: int) -> None:
+        """Add to these counts, a row for each cohort; a report has so many bytes."""
+        self._counts = counts
+        self._width = width
+        self._height = max(SLAB_BYTES // width, 1)
+        self._sums: dict[int, Sums] = {}
 
-def count_mixed(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
-    """Count reports of cohorts in any order, at least one. All counts are 0 before."""
-    if packed.nbytes <= FEW_BYTES:
-        count_few(counts, packed, cohorts)
-        return
-    step = max(PART_BYTES // packed.shape[1], PART_RUN * len(counts))
-    for start in range(0, len(packed), step):
-        some = slice(start, start + step)
-        count_sorted(counts, *bring_together(packed[some], cohorts[some], len(counts)))
+    def add_sorted(self, packed: NDArray[np.uint8], runs: Runs) -> None:
+        """Add reports that lie in runs."""
+        if packed.nbytes <= FEW_BYTES:
+            add_plain(self._counts, packed, runs)
+            return
+        short = runs.sizes < max(SHORT_RUN, SHORT_BYTES // self._width)
+        if short.any():
+            these = np.repeat(short, runs.sizes)
+            add_plain(self._counts, packed[these], runs.chosen(short).together())
+            runs = runs.chosen(~short)
+        starts = runs.starts.copy()
+        for number in np.flatnonzero(runs.sizes * self._width >= LONG_BYTES):
+            run = packed[runs.starts[number] : runs.stops[number]]
+            starts[number] += add_long_run(self._counts[runs.cohorts[number]], run)
+        runs = runs._replace(starts=starts).chosen(runs.stops > starts)
+        summed = (runs.sizes * self._width >= SUMMED_BYTES) & (packed.nbytes >= SUMMED_TOGETHER)
+        if self._sums:
+            summed |= np.isin(runs.cohorts, list(self._sums))
+        self._add_to_sums(packed, runs.chosen(summed))
+        add_beside(self._counts, packed, runs.chosen(~summed))
+        if len(self._sums) > MOST_SUMS:
+            self.settle()
+
+    def add_mixed(self, packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
+        """Add reports of cohorts in any order, at least one."""
+        step = max(PART_BYTES // self._width, PART_RUN * len(self._counts))
+        for start in range(0, len(packed), step):
+            some = slice(start, start + step)
+            self.add_sorted(*bring_together(packed[some], cohorts[some], len(self._counts)))
+
+    def settle(self) -> None:
+        """Add all that is in sums to the counts."""
+        cohorts = list(self._sums)
+        for start in range(0, len(cohorts), AT_ONCE):
+            some = cohorts[start : start + AT_ONCE]
+            ones = count_digits([self._sums[cohort].digits() for cohort in some], self._height, self._width)
+            self._counts[some] += ones[:, : self._counts.shape[1]]
+        self._sums.clear()
+
+    def _add_to_sums(self, packed: NDArray[np.uint8], runs: Runs) -> None:
+        reports, bits = bitarray(buffer=np.ascontiguousarray(packed).reshape(-1).data), self._width * 8
+        for cohort, start, stop in zip(*(each.tolist() for each in runs), strict=True):
+            if cohort not in self._sums:
+                self._sums[cohort] = Sums(self._height * bits)
+            self._sums[cohort].add(reports, start * bits, stop * bits)

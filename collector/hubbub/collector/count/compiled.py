@@ -29,17 +29,27 @@ MOST_BYTES = 256 << 20
 """What waits and the digits of all cohorts may take; where that is not enough, reports are sorted instead."""
 
 
-def count_sorted(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) -> None:
-    """Count reports that lie in runs. All counts are 0 before."""
-    _add_runs(counts, np.ascontiguousarray(packed), runs)
+class Adder:
+    """Adds reports to counts at once: machine code leaves nothing that is worth keeping for the reports to come."""
 
+    def __init__(self, counts: NDArray[np.int64], _width: int) -> None:
+        """Add to these counts, a row for each cohort."""
+        self._counts = counts
 
-def count_mixed(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
-    """Count reports of cohorts in any order, at least one. All counts are 0 before."""
-    if len(counts) * (kernels.SLABS + _levels(packed)) * _slab(packed) <= MOST_BYTES:
-        _add_mixed(counts, np.ascontiguousarray(packed), cohorts)
-    else:
-        _add_runs(counts, *bring_together(packed, cohorts, len(counts)))
+    def add_sorted(self, packed: NDArray[np.uint8], runs: Runs) -> None:
+        """Add reports that lie in runs."""
+        _add_runs(self._counts, np.ascontiguousarray(packed), runs)
+
+    def add_mixed(self, packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
+        """Add reports of cohorts in any order, at least one."""
+        groups = len(self._counts)
+        if groups * (kernels.SLABS + _levels(packed)) * _slab(packed) <= MOST_BYTES:
+            _add_mixed(self._counts, np.ascontiguousarray(packed), cohorts)
+        else:
+            _add_runs(self._counts, *bring_together(packed, cohorts, groups))
+
+    def settle(self) -> None:
+        """Nothing is left to add."""
 
 
 def _add_runs(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) -> None:

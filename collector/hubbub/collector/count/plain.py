@@ -24,15 +24,17 @@ def count_plain(packed: NDArray[np.uint8], bits: int) -> NDArray[np.int64]:
     return total
 
 
-def count_few(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
-    """Count reports of cohorts in any order, all at once: what a commit has. All counts are 0 before."""
-    order, theirs = sort_by_cohort(cohorts, len(counts))
+def count_few(packed: NDArray[np.uint8], bits: int, cohorts: NDArray[np.integer], groups: int) -> NDArray[np.int64]:
+    """Count reports of cohorts in any order, all at once: what a commit has."""
+    counts = np.zeros((groups, bits), np.int64)
+    order, theirs = sort_by_cohort(cohorts, groups)
     starts = starts_of_runs(theirs)
-    ones = np.unpackbits(packed[order], axis=1, count=counts.shape[1], bitorder="little")
-    if len(starts) == len(counts):
+    ones = np.unpackbits(packed[order], axis=1, count=bits, bitorder="little")
+    if len(starts) == groups:
         np.add.reduceat(ones, starts, axis=0, dtype=np.int64, out=counts)
     else:
         counts[theirs[starts]] = np.add.reduceat(ones, starts, axis=0, dtype=np.int64)
+    return counts
 
 
 def add_plain(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) -> None:

@@ -43,9 +43,9 @@ class Runs(NamedTuple):
         """One more than the largest cohort."""
         return int(self.cohorts[-1]) + 1 if len(self.cohorts) else 0
 
-    def by_cohort(self) -> NDArray[np.intp]:
-        """How many reports each cohort has, also those that have none."""
-        n = np.zeros(self.groups, np.intp)
+    def by_cohort(self, groups: int) -> NDArray[np.int64]:
+        """How many reports each of so many cohorts has, also those that have none."""
+        n = np.zeros(groups, np.int64)
         n[self.cohorts] = self.sizes
         return n
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 SLAB_BYTES = 64 << 10
 """Added in one operation of numpy: far more than a call costs, and about eight of them stay in the cache."""
 
-LONG_BYTES = 4 << 20
-"""From here on a run is added slab by slab: what is left to do at its end is then little beside it."""
+LONG_BYTES = 32 << 20
+"""From here on a run is added like that: what is left to do at its end is then little beside it."""
 
 
 def add_long_run(counts: NDArray[np.int64], reports: NDArray[np.uint8]) -> int:

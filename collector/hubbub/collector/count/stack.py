@@ -10,6 +10,7 @@ from hubbub.collector.count.adders import add_up
 from hubbub.collector.count.scratch import scratch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
@@ -47,14 +48,6 @@ class Stack(NamedTuple):
         parts, size = _cut(reports)
         shape = (len(levels), parts, runs, size * width)
         return cls(scratch(f"stack {turn}", int(np.prod(shape))).reshape(shape), levels, width, turn)
-
-    @classmethod
-    def of_whole_runs(cls, levels: list[int], runs: int, reports: int, width: int) -> tuple[Self, NDArray[np.uint8]]:
-        """Make one whose runs lie in one piece, and give these as well: by layer, run, and byte of the run."""
-        parts, size = _cut(reports)
-        memory = scratch("stack 0", len(levels) * runs * parts * size * width)
-        in_parts = memory.reshape(len(levels), runs, parts, size * width).transpose(0, 2, 1, 3)
-        return cls(in_parts, levels, width), memory.reshape(len(levels), runs, -1)
 
     def lay(self, layer: int, run: slice, reports: NDArray[np.uint8]) -> None:
         """Lay runs of one length, by run and byte, into a layer, and fill them up with zeros."""
@@ -94,6 +87,26 @@ class Stack(NamedTuple):
         """Lay what a fold gave into the layers."""
         for layer, digit in enumerate(digits):
             self.lay(layer, runs, digit)
+
+
+def count_digits(sums: Sequence[Iterable[tuple[int, memoryview]]], height: int, width: int) -> NDArray[np.int64]:
+    """Count the ones of each sum and bit; of a sum, slabs of so many reports are given, at most two of a level."""
+    size = height * width
+    nothing = memoryview(bytes(size))
+    layers: dict[tuple[int, bool], list[memoryview]] = {}
+    for number, digits in enumerate(sums):
+        seen: set[int] = set()
+        for level, slab in digits:
+            layers.setdefault((level, level in seen), [nothing] * len(sums))[number] = slab
+            seen.add(level)
+    stack = Stack.new([level for level, _ in layers], len(sums), height, width)
+    beside = scratch("beside", len(sums) * size)
+    memory = beside.data
+    for layer, slabs in enumerate(layers.values()):
+        for number, slab in enumerate(slabs):
+            memory[number * size : (number + 1) * size] = slab
+        stack.lay(layer, slice(None), beside.reshape(len(sums), size))
+    return stack.count_ones(width * 8)
 
 
 def _cut(reports: int) -> tuple[int, int]:
