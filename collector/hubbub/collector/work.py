@@ -33,12 +33,14 @@ WORKER_SECONDS = 30
 FETCH_SECONDS = 1
 """How often answers are fetched from a cluster, until all are there: fetching one costs it as much as a task does."""
 
-UNWATCHED = {
+OWN_SETTINGS = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.worker-saturation": 1.0,
 }
-"""For a cluster of our own. Dask looks at itself up to a hundred times a second, for a page that nobody can open."""
+"""For a cluster of our own. Dask looks at itself up to a hundred times a second, for a page that nobody can open; and
+it hands a busy worker one task more, which another could have begun."""
 
 
 class Workers:
@@ -90,7 +92,7 @@ def own_cluster(number: int) -> Iterator[str]:
     import dask  # noqa: PLC0415  (comes with it)
 
     with (
-        dask.config.set(UNWATCHED),
+        dask.config.set(OWN_SETTINGS),
         distributed.LocalCluster(
             n_workers=number,
             threads_per_worker=1,
