@@ -107,14 +107,15 @@ def _workers(engine: str, number: int) -> Iterator[Workers]:
         yield opened.enter_context(Workers(number, address))
 
 
-def fill(place: Place, reports: int = REPORTS, cohorts: int = COHORTS) -> None:
+def fill(place: Place, reports: int = REPORTS, cohorts: int = COHORTS, each: int = EACH) -> None:
     """Write the archive: some of its files have the same content, which takes as long to count as any."""
     rng = np.random.default_rng(1)
-    for number in range(PERIODS):
-        head = FileHead("m", 1, date(2026, 11, 16) + timedelta(number), BITS, cohorts, "0" * 64, EACH)
-        packed = rng.integers(0, 256, (EACH, BITS // 8), dtype=np.uint8)
-        content = encode_file("m", head, rng.integers(0, cohorts, EACH), packed)
-        for _ in range(reports // EACH // PERIODS):
+    files = reports // each
+    for number in range(min(PERIODS, files)):
+        head = FileHead("m", 1, date(2026, 11, 16) + timedelta(number), BITS, cohorts, "0" * 64, each)
+        packed = rng.integers(0, 256, (each, BITS // 8), dtype=np.uint8)
+        content = encode_file("m", head, rng.integers(0, cohorts, each), packed)
+        for _ in range(number, files, PERIODS):
             place.write(new_name(head), content)
 
 

@@ -17,6 +17,7 @@ from benchmarks.aggregate import BITS, COHORTS, EACH, fill
 from benchmarks.counting import ALONE, fastest
 from hubbub.collector.archive.aggregate import aggregate
 from hubbub.collector.archive.choice import Choice
+from hubbub.collector.archive.keeping import DEFAULT_REPORTS
 from hubbub.collector.archive.place import Place
 from hubbub.collector.count import ENGINES
 from hubbub.collector.work import Workers
@@ -26,12 +27,21 @@ if TYPE_CHECKING:
 
 QUICK = bool(os.environ.get("HUBBUB_BENCH_QUICK"))
 PAGE = "docs/decisions/counting.md"
-REPORTS = 5_000_000 if QUICK else 10_000_000
+REPORTS = 4_000_000 if QUICK else 16_000_000
+FILES = (EACH, DEFAULT_REPORTS)
+"""Reports of a file: what a collector has of a metric after an hour or two, and what makes it begin a new one."""
 GROUPED = f"{COHORTS} cohorts"
 KINDS = {ALONE: 1, GROUPED: COHORTS}
+
+
+def name_of(engine: str, kind: str, each: int) -> str:
+    """Name one way of counting one archive."""
+    return f"{engine}, files of {each:,}, {kind}"
+
+
 RATIOS = [
-    *((f"{engine}, {GROUPED}", f"{engine}, {ALONE}") for engine in ENGINES),
-    *((f"{ENGINES[1]}, {kind}", f"{ENGINES[0]}, {kind}") for kind in KINDS),
+    *((name_of(engine, GROUPED, each), name_of(engine, ALONE, each)) for each in FILES for engine in ENGINES),
+    *((name_of(ENGINES[1], kind, each), name_of(ENGINES[0], kind, each)) for each in FILES for kind in KINDS),
 ]
 """What is measured beside what."""
 
@@ -49,25 +59,26 @@ def measure() -> dict[str, float]:
     with ExitStack() as opened:
         hands = opened.enter_context(Workers())
         contestants: dict[str, Callable[[], object]] = {}
-        for kind, cohorts in KINDS.items():
-            place = Place(opened.enter_context(tempfile.TemporaryDirectory()))
-            fill(place, REPORTS, cohorts)
-            count = partial(aggregate, place, Choice(), hands, place.files())
-            if len({count(engine=engine).tally().json() for engine in ENGINES}) > 1:
-                raise AssertionError(f"the tallies of {' and '.join(ENGINES)} differ: {kind}")
-            contestants |= {f"{engine}, {kind}": partial(count, engine=engine) for engine in ENGINES}
+        for each in FILES:
+            for kind, cohorts in KINDS.items():
+                place = Place(opened.enter_context(tempfile.TemporaryDirectory()))
+                fill(place, REPORTS, cohorts, each)
+                count = partial(aggregate, place, Choice(), hands, place.files())
+                if len({count(engine=engine).tally().json() for engine in ENGINES}) > 1:
+                    raise AssertionError(f"the tallies of {' and '.join(ENGINES)} differ: files of {each}, {kind}")
+                contestants |= {name_of(engine, kind, each): partial(count, engine=engine) for engine in ENGINES}
         return {name: REPORTS / seconds for name, seconds in fastest(contestants).items()}
 
 
 def table(rates: dict[str, float]) -> str:
     """The rates, and each beside the same counter without cohorts."""
-    rows = [
-        [name, f"{rates[name] / 1e6:,.1f}", f"{rates[name] / rates[f'{engine}, {ALONE}']:.2f}"]
-        for engine in ENGINES
-        for name in rates
-        if name.startswith(engine)
-    ]
-    return (
-        f"{REPORTS:,} reports of {BITS} bits in files of {EACH:,}, from the open file to the tally, one process:\n\n"
-        + writing.table(["", "million reports/s", "of without cohorts"], rows)
+    rows = []
+    for engine in ENGINES:
+        for each in FILES:
+            for kind in KINDS:
+                rate = rates[name_of(engine, kind, each)]
+                beside = rate / rates[name_of(engine, ALONE, each)]
+                rows.append([f"{engine}, {kind}", f"{each:,}", f"{rate / 1e6:,.1f}", f"{beside:.2f}"])
+    return f"{REPORTS:,} reports of {BITS} bits, from the open file to the tally, one process:\n\n" + writing.table(
+        ["", "reports of a file", "million reports/s", "of without cohorts"], rows
     )

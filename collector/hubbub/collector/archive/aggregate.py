@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key")
 
 POINT_REPORTS = 16_000_000
-"""About how many reports a worker counts at a time, at most: a third of a second, and lost if the worker is."""
+"""About how many reports a worker counts at a time, at most: a quarter of a second, and lost if the worker is."""
 
 LAST_REPORTS = 2_000_000
 """And at least: many times what a task costs, in Dask and at its end, and little to wait for."""

@@ -31,8 +31,8 @@ def digest_of(groups: Iterable[Reports]) -> bytes:
     """Digest reports in their order, however many are given at a time."""
     cohorts, bits = blake2b(), blake2b()
     for group in groups:
-        cohorts.update(group.cohorts.astype("<u4").tobytes())
-        bits.update(group.packed.tobytes())
+        cohorts.update(group.cohorts.astype("<u4").data)
+        bits.update(np.ascontiguousarray(group.packed).data)
     return blake2b(cohorts.digest() + bits.digest(), digest_size=DIGEST_BYTES).digest()
 
 

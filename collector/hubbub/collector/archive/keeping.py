@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from hubbub.collector.store.files import Kept
     from hubbub.shared.registry import Registry
 
-DEFAULT_REPORTS = 1_000_000
-"""A file with so many reports is sealed at once."""
+DEFAULT_REPORTS = 4_000_000
+"""A file with so many reports is sealed at once: it is put together in memory, but large ones are counted faster."""
 
 DEFAULT_HOURS = 1
 """How often a process seals files that have fewer."""
