@@ -36,8 +36,7 @@ SMALLER = {
     "counters": Small(
         r"numba, 64 cohorts +\| +\d",
         {
-            "aggregate.EACH": 1000,
-            "aggregate.fill.__defaults__": (5000, 64),
+            "counters.FILES": (1000, 2500),
             "counters.REPORTS": 5000,
             "counting.fastest.__defaults__": (1,),
         },
