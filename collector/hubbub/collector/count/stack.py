@@ -67,7 +67,8 @@ class Stack(NamedTuple):
             levels, digits = stack.fold()
             runs, size = stack.parts.shape[2:]
             stack = Stack.new(levels, runs, size // self.width, self.width, 1 - stack.turn)
-            stack.lay_all(slice(None), digits)
+            for layer, digit in enumerate(digits):
+                stack.lay(layer, slice(None), digit)
         return _unpack(stack)[:, :bits]
 
     def fold(self) -> tuple[list[int], list[NDArray[np.uint8]]]:
@@ -82,11 +83,6 @@ class Stack(NamedTuple):
         add_up(digits)
         left = [(level, digit) for level, same in digits.items() for digit in same]
         return [level for level, _ in left], [digit for _, digit in left]
-
-    def lay_all(self, runs: slice, digits: list[NDArray[np.uint8]]) -> None:
-        """Lay what a fold gave into the layers."""
-        for layer, digit in enumerate(digits):
-            self.lay(layer, runs, digit)
 
 
 def count_digits(sums: Sequence[Iterable[tuple[int, memoryview]]], height: int, width: int) -> NDArray[np.int64]:
