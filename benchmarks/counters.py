@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks import writing
-from benchmarks.aggregate import BITS, COHORTS, EACH, fill
+from benchmarks.aggregate import BITS, COHORTS, fill
 from benchmarks.counting import ALONE, fastest
 from hubbub.collector.archive.aggregate import aggregate
 from hubbub.collector.archive.choice import Choice
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 QUICK = bool(os.environ.get("HUBBUB_BENCH_QUICK"))
 PAGE = "docs/decisions/counting.md"
 REPORTS = 4_000_000 if QUICK else 16_000_000
-FILES = (EACH, DEFAULT_REPORTS)
+FILES = (1_000_000, DEFAULT_REPORTS)
 """Reports of a file: what a collector has of a metric after an hour or two, and what makes it begin a new one."""
 GROUPED = f"{COHORTS} cohorts"
 KINDS = {ALONE: 1, GROUPED: COHORTS}

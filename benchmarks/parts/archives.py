@@ -7,7 +7,7 @@ counters` counting with numpy and with numba; `python -m benchmarks archive` wha
 from __future__ import annotations
 
 from benchmarks import aggregate, archive, counters
-from benchmarks.aggregate import BITS, RATIOS, REPORTS
+from benchmarks.aggregate import BITS, LIMIT, RATIOS, REPORTS
 from benchmarks.findings import Findings, Row
 
 IN_COMMIT = 32
@@ -30,6 +30,8 @@ def measure() -> Findings:
         )
         for one, other, wanted in RATIOS
     ]
+    alone, of_one = (1 / median[name] for name in LIMIT[:2])
+    rows.append(Row("arithmetic that shares nothing, pieces/s: 2 processes", "aggregate", "1 process", alone, of_one))
     rows += _counters()
     rows.append(_kept(commit := archive.measure(IN_COMMIT)))
     figures = {

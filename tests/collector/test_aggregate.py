@@ -119,10 +119,12 @@ def test_reports_in_no_order_are_counted_the_same(tmp_path: Path, monkeypatch: p
     [(_, runs)] = filing.read_runs(place, listed.name)
     assert runs is None
     head = filing.read_head(place, listed.name)
-    found = counting.count(place, [counting.Piece(listed.name, head, [0])], counting.How())
     n, counts = counted(METRIC, reports)
-    np.testing.assert_array_equal(found.n[DAYS[0]], n)
-    np.testing.assert_array_equal(found.counts[None], counts)
+    for part in (len(reports.packed), 700, 1):
+        monkeypatch.setattr(filing, "PART_BYTES", part * head.width)
+        found = counting.count(place, [counting.Piece(listed.name, head, [0])], counting.How())
+        np.testing.assert_array_equal(found.n[DAYS[0]], n)
+        np.testing.assert_array_equal(found.counts[None], counts)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])

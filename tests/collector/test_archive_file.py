@@ -25,6 +25,7 @@ from hubbub.collector.archive.file import (
     read_groups,
     read_head,
     read_reports,
+    read_runs,
     sort_reports,
     write_file,
 )
@@ -85,6 +86,21 @@ def test_parts_of_a_file_are_read_one_by_one(place: Place) -> None:
     [last] = read_groups(place, name, [2])
     assert last.packed.tolist() == reports.packed[80:].tolist()
     assert len(read_reports(place, name).packed) == head.reports == 100
+
+
+def test_a_row_group_is_read_in_parts_with_the_runs_of_each(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = sort_reports(*drawn())
+    name = put(place.address, METRIC, DAYS[0], reports, group=40)
+    monkeypatch.setattr(filing, "PART_BYTES", 15 * 16 + 7)
+    parts = list(read_runs(place, name))
+    assert [len(part.packed) for part, _ in parts] == [15, 15, 10, 15, 15, 10, 15, 5]
+    assert np.concatenate([part.cohorts for part, _ in parts]).tolist() == reports.cohorts.tolist()
+    assert np.concatenate([part.packed for part, _ in parts]).tolist() == reports.packed.tolist()
+    for part, runs in parts:
+        assert runs is not None
+        assert np.repeat(runs.cohorts, runs.sizes).tolist() == part.cohorts.tolist()
+    monkeypatch.setattr(filing, "PART_BYTES", 1)  # less than a report has
+    assert [len(part.packed) for part in read_groups(place, name, [2])] == [1] * 20
 
 
 def test_the_bits_are_stored_as_they_are(tmp_path: Path) -> None:
@@ -219,9 +235,3 @@ def test_without_the_libraries_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ArchiveError, match=rf'needs {missing}.*pip install "hubbub\[cluster\]"'):
         read_head(Place(str(tmp_path)), name)
-
-
-@pytest.mark.parametrize("pieces", [[[1, 2, 3]], [[1], [2, 3]], [[], [1, 2, 3]]])
-def test_a_column_is_read_whole_in_however_many_pieces_it_comes(pieces: list[list[int]]) -> None:
-    column = pa.chunked_array([pa.array(piece, pa.uint32()) for piece in pieces])
-    assert filing._whole(column).to_pylist() == [1, 2, 3]

@@ -40,6 +40,9 @@ GROUP_REPORTS = 1_000_000
 GROUP_BYTES = 64 << 20
 """A row group is at most so many reports, and so many bytes: it is what a reader holds in memory at a time."""
 
+PART_BYTES = 4 << 20
+"""Reports are read in parts of so much: a part is still in the cache when it is counted, and others have room there."""
+
 
 class FileHead(Struct, frozen=True, forbid_unknown_fields=True):
     """What a file says about itself."""
@@ -154,26 +157,21 @@ def groups_of(place: Place, name: str) -> tuple[FileHead, list[Group]]:
 
 
 def read_groups(place: Place, name: str, indices: list[int] | None = None) -> Iterator[Reports]:
-    """Read a file a part at a time: those with the given numbers, or all."""
+    """Read the row groups with the given numbers, or all, a part at a time."""
     return (reports for reports, _ in read_runs(place, name, indices))
 
 
 def read_runs(place: Place, name: str, indices: list[int] | None = None) -> Iterator[tuple[Reports, Runs | None]]:
-    """Read a file a part at a time, each with its runs, which were found when it was checked; none if not in order."""
-    with _opened(place, name) as (head, file):
+    """Read them with the runs of each part, which were found when it was checked; none if not in order."""
+    with _opened(place, name) as (head, file), _reading(place, name):
+        step = max(PART_BYTES // head.width, 1)
         for index in range(file.metadata.num_row_groups) if indices is None else indices:
-            with _reading(place, name):
-                table = file.read_row_group(index, use_threads=False)
-                cohorts, bits = (_whole(table.column(each)) for each in ("cohort", "bits"))
-            start = bits.offset * head.width
-            flat = np.frombuffer(bits.buffers()[1], np.uint8, len(bits) * head.width, start)
-            reports = Reports(cohorts.to_numpy(), flat.reshape(len(bits), head.width))
-            yield reports, _check_reports(place.path(name), head, *reports)
-
-
-def _whole(column: Any) -> Any:
-    """Give a column in one piece; the library copies even one that is."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            for part in file.iter_batches(step, row_groups=[index], use_threads=False):
+                cohorts, bits = part.columns
+                start = bits.offset * head.width
+                flat = np.frombuffer(bits.buffers()[1], np.uint8, len(bits) * head.width, start)
+                reports = Reports(cohorts.to_numpy(), flat.reshape(len(bits), head.width))
+                yield reports, _check_reports(place.path(name), head, *reports)
 
 
 def read_reports(place: Place, name: str) -> Reports:

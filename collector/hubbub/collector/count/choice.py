@@ -26,7 +26,8 @@ SHORT_RUN, SHORT_BYTES = 16, 1024
 """Runs with less of one of them are counted by unpacking them, too: laying a run into a stack has its price."""
 
 SUMMED_BYTES, SUMMED_TOGETHER = 96 << 10, 2 << 20
-"""A run of so much, among so much, is added to the sums of its cohort, which stay for later runs; these are, too."""
+"""A cohort gets sums, which stay for later runs, with the run that makes it so much, of so much in all: by then, to add
+all its runs beside others has cost what it costs to settle sums."""
 
 AT_ONCE = 64
 """Sums that are settled together: as many as make the operations large, and the memory not."""
@@ -50,27 +51,34 @@ class Adder:
         self._width = width
         self._height = max(SLAB_BYTES // width, 1)
         self._sums: dict[int, Sums] = {}
+        self._summed = np.zeros(len(counts), np.bool_)  # which cohorts have sums
+        self._seen = np.zeros(len(counts), np.int64)  # bytes of each cohort, until it had sums
 
     def add_sorted(self, packed: NDArray[np.uint8], runs: Runs) -> None:
         """Add reports that lie in runs."""
-        if packed.nbytes <= FEW_BYTES:
+        if self._summed[runs.cohorts].all():
+            self._add_to_sums(packed, runs)
+        elif packed.nbytes <= FEW_BYTES:
             add_plain(self._counts, packed, runs)
-            return
-        short = runs.sizes < max(SHORT_RUN, SHORT_BYTES // self._width)
+        else:
+            self._add_by_size(packed, runs)
+
+    def _add_by_size(self, packed: NDArray[np.uint8], runs: Runs) -> None:
+        """Add runs in the way that fits the size of each, unless its cohort has sums."""
+        new = ~self._summed[runs.cohorts]
+        short = new & (runs.sizes < max(SHORT_RUN, SHORT_BYTES // self._width))
         if short.any():
             these = np.repeat(short, runs.sizes)
             add_plain(self._counts, packed[these], runs.chosen(short).together())
-            runs = runs.chosen(~short)
+        self._seen[runs.cohorts] += runs.sizes * self._width
         starts = runs.starts.copy()
-        for number in np.flatnonzero(runs.sizes * self._width >= LONG_BYTES):
+        for number in np.flatnonzero(new & (runs.sizes * self._width >= LONG_BYTES)):
             run = packed[runs.starts[number] : runs.stops[number]]
             starts[number] += add_long_run(self._counts[runs.cohorts[number]], run)
-        runs = runs._replace(starts=starts).chosen(runs.stops > starts)
-        summed = (runs.sizes * self._width >= SUMMED_BYTES) & (packed.nbytes >= SUMMED_TOGETHER)
-        if self._sums:
-            summed |= np.isin(runs.cohorts, list(self._sums))
+        runs = runs._replace(starts=starts)
+        summed = ~short & (self._seen[runs.cohorts] >= SUMMED_BYTES) & (self._seen.sum() >= SUMMED_TOGETHER)
         self._add_to_sums(packed, runs.chosen(summed))
-        add_beside(self._counts, packed, runs.chosen(~summed))
+        add_beside(self._counts, packed, runs.chosen(~summed & ~short))
         if len(self._sums) > MOST_SUMS:
             self.settle()
 
@@ -89,9 +97,12 @@ class Adder:
             ones = count_digits([self._sums[cohort].digits() for cohort in some], self._height, self._width)
             self._counts[some] += ones[:, : self._counts.shape[1]]
         self._sums.clear()
+        self._summed[:] = False
+        self._seen[:] = 0
 
     def _add_to_sums(self, packed: NDArray[np.uint8], runs: Runs) -> None:
         reports, bits = bitarray(buffer=np.ascontiguousarray(packed).reshape(-1).data), self._width * 8
+        self._summed[runs.cohorts] = True
         for cohort, start, stop in zip(*(each.tolist() for each in runs), strict=True):
             if cohort not in self._sums:
                 self._sums[cohort] = Sums(self._height * bits)
