@@ -10,9 +10,10 @@ from hubbub.collector.count.adders import add_up
 from hubbub.collector.count.scratch import scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Self
 
+    from bitarray import bitarray
     from numpy.typing import NDArray
 
     Digits = dict[int, list[NDArray[np.uint8]]]
@@ -85,23 +86,17 @@ class Stack(NamedTuple):
         return [level for level, _ in left], [digit for _, digit in left]
 
 
-def count_digits(sums: Sequence[Iterable[tuple[int, memoryview]]], height: int, width: int) -> NDArray[np.int64]:
-    """Count the ones of each sum and bit; of a sum, slabs of so many reports are given, at most two of a level."""
+def count_digits(sums: Sequence[Sequence[bitarray]], height: int, width: int) -> NDArray[np.int64]:
+    """Count the ones of each sum and bit; of a sum, its digits are given, slabs of so many reports."""
     size = height * width
-    nothing = memoryview(bytes(size))
-    layers: dict[tuple[int, bool], list[memoryview]] = {}
-    for number, digits in enumerate(sums):
-        seen: set[int] = set()
-        for level, slab in digits:
-            layers.setdefault((level, level in seen), [nothing] * len(sums))[number] = slab
-            seen.add(level)
-    stack = Stack.new([level for level, _ in layers], len(sums), height, width)
+    stack = Stack.new(list(range(max(map(len, sums)))), len(sums), height, width)
     beside = scratch("beside", len(sums) * size)
-    memory = beside.data
-    for layer, slabs in enumerate(layers.values()):
-        for number, slab in enumerate(slabs):
+    memory, nothing = beside.data, bytes(size)
+    for level in stack.levels:
+        for number, digits in enumerate(sums):
+            slab = memoryview(digits[level]) if level < len(digits) else nothing
             memory[number * size : (number + 1) * size] = slab
-        stack.lay(layer, slice(None), beside.reshape(len(sums), size))
+        stack.lay(level, slice(None), beside.reshape(len(sums), size))
     return stack.count_ones(width * 8)
 
 

@@ -6,13 +6,8 @@ small as the nearest cache, and even a run of one file has many of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bitarray import bitarray
 from bitarray.util import zeros
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SLAB_BYTES = 9600
 """Three of them stay in the nearest cache; and no power of two, of which they would share the same places there."""
@@ -45,26 +40,21 @@ class Sums:
         self._add_pairs(reports, start, end)
         self._rest = reports[end:stop]
 
-    def digits(self) -> Iterator[tuple[int, memoryview]]:
-        """Give all slabs, each with its level, at most two of each: one of level i weighs 2^i. Then it is used up."""
+    def digits(self) -> list[bitarray]:
+        """Give the binary digits of the sum, from the lowest on, a slab each. Then it is used up."""
         if self._rest:
             self._rest += zeros(2 * self._size - len(self._rest))
             self._add_pairs(self._rest, 0, len(self._rest))
-        for slabs in (self._totals, self._waiting):
-            for level, slab in enumerate(slabs):
-                if slab is not None:
-                    yield level, memoryview(slab)
+        carry = zeros(self._size)
+        for total, waiting in zip(self._totals, self._waiting, strict=True):
+            carry = _add_three(waiting or zeros(self._size), carry, total)
+        return [*self._totals, carry] if carry.any() else self._totals
 
     def _add_pairs(self, reports: bitarray, start: int, stop: int) -> None:
-        """Add an even number of slabs, by the adder of adders.py."""
+        """Add an even number of slabs."""
         size, totals, waiting, lowest = self._size, self._totals, self._waiting, self._totals[0]
         for at in range(start, stop, 2 * size):
-            carry, second = reports[at : at + size], reports[at + size : at + 2 * size]
-            carry ^= second
-            second ^= lowest
-            lowest ^= carry
-            carry |= second
-            carry ^= lowest
+            carry = _add_three(reports[at : at + size], reports[at + size : at + 2 * size], lowest)
             level = 1
             while level < len(totals):
                 first = waiting[level]
@@ -72,14 +62,18 @@ class Sums:
                     waiting[level] = carry
                     break
                 waiting[level] = None
-                total = totals[level]
-                first ^= carry
-                carry ^= total
-                total ^= first
-                first |= carry
-                first ^= total
-                carry = first
+                carry = _add_three(first, carry, totals[level])
                 level += 1
             else:
                 totals.append(carry)
                 waiting.append(None)
+
+
+def _add_three(first: bitarray, second: bitarray, total: bitarray) -> bitarray:
+    """Add three by the adder of adders.py, in place: `total` becomes the lower digit, `first` the higher one."""
+    first ^= second
+    second ^= total
+    total ^= first
+    first |= second
+    first ^= total
+    return first
