@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from collector.looking import Cohorts, by_looking, reports
 from hubbub.collector.count import (
     ENGINES,
     Counter,
@@ -31,24 +31,6 @@ from hubbub.collector.count import (
     together,
 )
 from hubbub.shared import ParameterError
-
-Cohorts = NDArray[np.integer] | None
-
-
-def by_looking(packed: NDArray[np.uint8], bits: int, cohorts: Cohorts) -> NDArray[np.int64]:
-    """One bit after the other, by nothing that the code under test uses."""
-    groups = 1 if cohorts is None else int(cohorts.max(initial=0)) + 1 if len(cohorts) else 0
-    counts = np.zeros((groups, bits), np.int64)
-    of = np.zeros(len(packed), np.int64) if cohorts is None else cohorts.astype(np.int64)
-    for bit in range(bits):
-        ones = packed[:, bit // 8] >> (bit % 8) & 1
-        counts[:, bit] = np.bincount(of[ones == 1], minlength=groups)
-    return counts[0] if cohorts is None else counts
-
-
-def reports(bits: int, number: int, seed: int = 1) -> NDArray[np.uint8]:
-    """Random in all bits, padding included, which must not be counted."""
-    return np.random.default_rng(seed).integers(0, 256, (number, (bits + 7) // 8), dtype=np.uint8)
 
 
 def cohorts_like(shape: str, number: int, seed: int) -> Cohorts:
@@ -142,46 +124,6 @@ def test_files_of_many_cohorts_are_counted_one_after_the_other(engine: Engine) -
     np.testing.assert_array_equal(counter.counts(), right)
 
 
-def test_a_cohort_gets_sums_when_it_has_had_enough() -> None:
-    """However small its runs are, and no cohort before: sums have to be worth what it costs to settle them."""
-    of = np.repeat(np.arange(60), [2400] * 50 + [100] * 10)
-    packed, found = reports(128, len(of)), find_runs(of)
-    assert found is not None
-    counts = np.zeros((60, 128), np.int64)
-    adder = choice.Adder(counts, 16)
-    for times in range(1, 5):
-        before = counts.copy()
-        adder.add_sorted(packed, found)
-        added = (counts > before).any(axis=1)
-        assert added.tolist() == [times * 2400 * 16 < choice.SUMMED_BYTES] * 50 + [True] * 10
-    adder.settle()
-    np.testing.assert_array_equal(counts, 4 * by_looking(packed, 128, of))
-    before = counts.copy()
-    adder.add_sorted(packed[: 50 * 2400], found.chosen(found.cohorts < 50))
-    assert (counts > before).any(axis=1).tolist() == [True] * 50 + [False] * 10, "what was settled begins anew"
-
-
-def test_a_cohort_gets_no_sums_among_few_reports() -> None:
-    packed, counts = reports(128, 10_000), np.zeros((1, 128), np.int64)
-    adder = choice.Adder(counts, 16)
-    adder.add_sorted(packed, runs.Runs.one(len(packed)))
-    np.testing.assert_array_equal(counts[0], by_looking(packed, 128, None))
-
-
-@pytest.mark.parametrize("cohorts", [2, 3])
-def test_sums_of_too_many_cohorts_take_no_memory(cohorts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "MOST_SUMS", 2)
-    of = np.repeat(np.arange(cohorts), 70_000)
-    packed, found = reports(128, len(of)), find_runs(of)
-    assert found is not None
-    counts = np.zeros((cohorts, 128), np.int64)
-    adder = choice.Adder(counts, 16)
-    adder.add_sorted(packed, found)
-    assert counts.any() == (cohorts > 2)
-    adder.settle()
-    np.testing.assert_array_equal(counts, by_looking(packed, 128, of))
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("bits", [1, 7, 64, 65, 1000, 4096])
 def test_reports_of_every_size_are_counted(engine: Engine, bits: int) -> None:
@@ -261,7 +203,7 @@ def test_cohorts_too_many_to_wait_are_sorted(monkeypatch: pytest.MonkeyPatch) ->
 def test_cohorts_that_are_none_are_refused(number: int) -> None:
     packed = reports(16, number)
     ordered = np.arange(number)
-    refused: list[NDArray[Any]] = [ordered - 1, ordered[::-1] - 1, ordered[:-1], ordered / 2]
+    refused: list[np.ndarray[Any, Any]] = [ordered - 1, ordered[::-1] - 1, ordered[:-1], ordered / 2]
     for wrong in refused:
         with pytest.raises(ParameterError, match="cohorts: has shape"):
             count_bits(packed, 16, wrong)
