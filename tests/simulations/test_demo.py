@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -182,6 +183,26 @@ def test_what_a_signal_breaks_is_not_told(run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("hubbub.simulations.demo.command.gather", interrupted)
     told = run("--exit")
     assert (told.code, told.err.strip()) == (1, "Aborted!")
+
+
+def test_a_signal_comes_again_if_python_loses_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is raised while an object is given up ends nothing, and would be told at length."""
+
+    class Last:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    def losing(*_: object) -> None:
+        lost = [Last(), Last()]
+        lost.clear()
+        threading.Event().wait(SECONDS)
+        raise AssertionError("nobody ended it")
+
+    before = sys.unraisablehook
+    monkeypatch.setattr("hubbub.simulations.demo.command.gather", losing)
+    told = run("--exit")
+    assert (told.code, told.err.strip()) == (1, "Aborted!")
+    assert sys.unraisablehook is before
 
 
 def test_a_fault_without_a_signal_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ import sys
 from contextlib import contextmanager
 from importlib.resources import files
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from threading import Timer, main_thread
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 import msgspec
@@ -39,6 +40,9 @@ SEND_DAYS = 10
 
 DAYS_BACK = DAYS + 7
 """Reports of so long ago are taken: midnight may pass meanwhile."""
+
+AGAIN_SECONDS = 0.01
+"""When a signal that was lost comes again."""
 
 
 @click.command()
@@ -143,7 +147,8 @@ def _ending_in_order() -> Iterator[None]:
     """Whoever ends us, by Ctrl-C or otherwise, ends the collector too; that is not to be interrupted a second time.
 
     A signal may come in the middle of anything, such as a lock that a thread pool has half given back. What that breaks
-    on the way out is of no interest.
+    on the way out is of no interest. And it may come while Python gives up an object, where whatever is raised is lost:
+    then it comes again, a moment later.
     """
     ended = False
     signals = [signal.SIGINT, signal.SIGTERM]
@@ -157,6 +162,14 @@ def _ending_in_order() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
+    def lose(lost: Any) -> None:
+        if not (ended and issubclass(lost.exc_type, KeyboardInterrupt)):
+            hook(lost)
+            return
+        signal.signal(signal.SIGINT, end)
+        Timer(AGAIN_SECONDS, _interrupt).start()
+
+    hook, sys.unraisablehook = sys.unraisablehook, lose
     before = {each: signal.signal(each, end) for each in signals}
     try:
         yield
@@ -167,3 +180,12 @@ def _ending_in_order() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+        sys.unraisablehook = hook
+
+
+def _interrupt() -> None:
+    """Send the main thread a signal, which wakes it too, where there is a way to."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(cast("int", main_thread().ident), signal.SIGINT)
+    else:
+        signal.raise_signal(signal.SIGINT)
