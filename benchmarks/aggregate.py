@@ -4,7 +4,8 @@
 Workers are up and have their libraries loaded before a count is timed; how long that takes is told beside it. Engines
 take turns, and of each the median of all counts is taken: two workers need both cores of a machine to themselves, one
 needs either, so that the fastest of many counts would be a luckier one for one worker. It is told as well. And beside
-them, in turn, what two processes that have nothing to share gain: no engine can be asked for more.
+them, in turn, what two processes that have nothing to share gain: about what can be asked of an engine, for it too
+differs from run to run.
 """
 
 from __future__ import annotations

@@ -63,6 +63,24 @@ class Adder:
         else:
             self._add_by_size(packed, runs)
 
+    def add_mixed(self, packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
+        """Add reports of cohorts in any order, at least one."""
+        step = max(PART_BYTES // self._width, PART_RUN * len(self._counts))
+        for start in range(0, len(packed), step):
+            some = slice(start, start + step)
+            self.add_sorted(*bring_together(packed[some], cohorts[some], len(self._counts)))
+
+    def settle(self) -> None:
+        """Add all that is in sums to the counts."""
+        cohorts = list(self._sums)
+        for start in range(0, len(cohorts), AT_ONCE):
+            some = cohorts[start : start + AT_ONCE]
+            ones = count_digits([self._sums[cohort].digits() for cohort in some], self._height, self._width)
+            self._counts[some] += ones[:, : self._counts.shape[1]]
+        self._sums.clear()
+        self._summed[:] = False
+        self._seen[:] = 0
+
     def _add_by_size(self, packed: NDArray[np.uint8], runs: Runs) -> None:
         """Add runs in the way that fits the size of each, unless its cohort has sums."""
         new = ~self._summed[runs.cohorts]
@@ -81,24 +99,6 @@ class Adder:
         add_beside(self._counts, packed, runs.chosen(~summed & ~short))
         if len(self._sums) > MOST_SUMS:
             self.settle()
-
-    def add_mixed(self, packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
-        """Add reports of cohorts in any order, at least one."""
-        step = max(PART_BYTES // self._width, PART_RUN * len(self._counts))
-        for start in range(0, len(packed), step):
-            some = slice(start, start + step)
-            self.add_sorted(*bring_together(packed[some], cohorts[some], len(self._counts)))
-
-    def settle(self) -> None:
-        """Add all that is in sums to the counts."""
-        cohorts = list(self._sums)
-        for start in range(0, len(cohorts), AT_ONCE):
-            some = cohorts[start : start + AT_ONCE]
-            ones = count_digits([self._sums[cohort].digits() for cohort in some], self._height, self._width)
-            self._counts[some] += ones[:, : self._counts.shape[1]]
-        self._sums.clear()
-        self._summed[:] = False
-        self._seen[:] = 0
 
     def _add_to_sums(self, packed: NDArray[np.uint8], runs: Runs) -> None:
         reports, bits = bitarray(buffer=np.ascontiguousarray(packed).reshape(-1).data), self._width * 8
