@@ -103,6 +103,19 @@ def test_a_row_group_is_read_in_parts_with_the_runs_of_each(place: Place, monkey
     assert [len(part.packed) for part in read_groups(place, name, [2])] == [1] * 20
 
 
+def test_a_row_group_of_a_folder_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    place, reports, rng = Place(str(tmp_path)), 1_000_000, np.random.default_rng(3)
+    head = FileHead.of(METRIC, DAYS[0], reports)
+    packed = rng.integers(0, 256, (reports, head.width), dtype=np.uint8)
+    write_file(place, "a.parquet", head, rng.integers(0, head.cohorts, reports), packed)
+    (group,) = groups_of(place, "a.parquet")[1]
+    pool = pa.default_memory_pool()
+    before, most = pool.bytes_allocated(), 0
+    for _ in read_groups(place, "a.parquet"):
+        most = max(most, pool.bytes_allocated() - before)
+    assert 0 < most < group.reports * head.width * 3 / 4
+
+
 def test_the_bits_are_stored_as_they_are(tmp_path: Path) -> None:
     name = put(tmp_path, METRIC, DAYS[0], drawn(reports=10_000))
     column = pq.ParquetFile(tmp_path / name).metadata.row_group(0).column(1)

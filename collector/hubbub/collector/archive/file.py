@@ -38,7 +38,11 @@ KEY = b"hubbub"
 
 GROUP_REPORTS = 1_000_000
 GROUP_BYTES = 64 << 20
-"""A row group is at most so many reports, and so many bytes: it is what a reader holds in memory at a time."""
+"""A row group is at most so many reports, and so many bytes: a reader far away holds it in memory as a whole."""
+
+READ_BYTES = 64 << 10
+"""A file of this machine is read by so much at a time, or by a page of Parquet, which is more: it is still in the cache
+when its checksum is taken. A whole row group would not be."""
 
 PART_BYTES = 4 << 20
 """Reports are read in parts of so much: a part is still in the cache when it is counted, and others have room there."""
@@ -187,8 +191,9 @@ def _opened(place: Place, name: str) -> Iterator[tuple[FileHead, Any]]:
     path = place.path(name)
     with place.open(name) as source:
         with _reading(place, name):
-            # What is far away is asked for ahead, by threads; here that would only take longer.
-            file = parquet.ParquetFile(source, page_checksum_verification=True, pre_buffer=not place.local)
+            # What is far away is asked for ahead, by threads; here they would only be in the way of other workers.
+            far, near = (False, READ_BYTES) if place.local else (True, 0)
+            file = parquet.ParquetFile(source, page_checksum_verification=True, pre_buffer=far, buffer_size=near)
             schema, rows = file.schema_arrow, file.metadata.num_rows
         head = _head(path, schema.metadata)
         if not schema.equals(_schema(head.width)):
