@@ -2,10 +2,13 @@
 
 50 million reports of 128 bits, in files as large as a collector makes them; HUBBUB_BENCH_QUICK=1 makes it 5 million.
 Workers are up and have their libraries loaded before a count is timed; how long that takes is told beside it. Engines
-take turns, and of each the median of all counts is taken: two workers need both cores of a machine to themselves, one
-needs either, so that the fastest of many counts would be a luckier one for one worker. It is told as well. And beside
-them, in turn, what two processes that have nothing to share gain: about what can be asked of an engine, for it too
-differs from run to run.
+take turns, and nobody else's workers are up meanwhile: those of Dask are never quite idle.
+
+The rate of an engine is the mean of the rates of all its counts. How fast a core is differs from one moment to the next
+where a machine has neighbours, but the speeds of cores add: so two workers have twice the mean rate of one if nothing
+holds them up. That is not so of the median, nor of the fastest count, which is told as well: two workers are slower
+whenever either core is. And beside them, in turn, what two processes gain that have nothing to share: about what can be
+asked of an engine.
 """
 
 from __future__ import annotations
@@ -37,8 +40,12 @@ REPORTS = 5_000_000 if QUICK else 50_000_000
 PERIODS = 5
 BITS = 128
 COHORTS = 64
-ROUNDS, COUNTS = (1, 1) if QUICK else (8, 3)
+ROUNDS, COUNTS = (1, 1) if QUICK else (12, 3)
 """Times that workers are started, and counts that are timed each time."""
+
+RESAMPLED = 2000
+SURE = 0.95
+"""With a ratio, the interval is told that holds so much of what as many rounds would give, drawn from all of them."""
 
 RATIOS = [
     ("Dask, 2", "Dask, 1", 1.7),
@@ -51,7 +58,8 @@ RATIOS = [
 ALONE = "arithmetic"
 """No engine: each process reckons for itself, and needs no memory."""
 LIMIT = (f"{ALONE}, 2", f"{ALONE}, 1", None)
-STEPS = 100_000 if QUICK else 3_000_000
+PIECES, STEPS = 8, 20_000 if QUICK else 500_000
+"""Several for each process, so that one whose core is slower may do fewer of them, as with an engine."""
 
 
 class Measured(NamedTuple):
@@ -62,12 +70,22 @@ class Measured(NamedTuple):
     """Bytes of all files."""
     starts: dict[str, float]
     """Until workers were there and had counted for the first time, which loads their libraries."""
-    median: dict[str, float]
+    times: dict[str, list[float]]
     """Of the counts after that."""
-    best: dict[str, float]
-    """Of the fastest of these."""
     alike: bool
     """Whether all tallies are identical."""
+
+    def rate(self, name: str) -> float:
+        """How often an engine could count the archive in a second, on average."""
+        return statistics.mean(1 / took for took in self.times[name])
+
+    def between(self, one: str, other: str) -> tuple[float, float]:
+        """From where to where the ratio of their rates would be in other rounds."""
+        rates = 1 / np.array([self.times[one], self.times[other]]).reshape(2, ROUNDS, COUNTS)
+        drawn = np.random.default_rng(1).integers(ROUNDS, size=(RESAMPLED, ROUNDS))
+        first, second = rates.mean(axis=2)[:, drawn].mean(axis=2)
+        low, high = np.quantile(first / second, [(1 - SURE) / 2, (1 + SURE) / 2])
+        return float(low), float(high)
 
 
 def main() -> None:
@@ -82,7 +100,7 @@ def main() -> None:
 
 
 def measure() -> Measured:
-    """Let all engines take turns. Nobody else's workers are up meanwhile: those of Dask are never quite idle."""
+    """Let all engines take turns."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(folder)
         fill(place)
@@ -97,7 +115,7 @@ def measure() -> Measured:
             with _workers(engine, int(number)) as hands:
                 for turn in range(COUNTS + 1):
                     if engine == ALONE:
-                        deque(hands.map(reckon, [STEPS] * 2), maxlen=0)
+                        deque(hands.map(reckon, [STEPS] * PIECES), maxlen=0)
                     else:
                         tallies.add(aggregate(place, Choice(), hands, files).tally().json())
                     took = time.perf_counter() - begin
@@ -106,9 +124,7 @@ def measure() -> Measured:
                     else:
                         starts[name] = min(starts[name], took)
                     begin = time.perf_counter()
-    median = {name: statistics.median(took) for name, took in times.items()}
-    best = {name: min(took) for name, took in times.items()}
-    return Measured(len(files), sum(file.size for file in files), starts, median, best, len(tallies) == 1)
+    return Measured(len(files), sum(file.size for file in files), starts, times, len(tallies) == 1)
 
 
 def reckon(steps: int) -> int:
@@ -157,11 +173,13 @@ def dask(workers: int) -> Iterator[str]:
 
 
 def show(found: Measured) -> None:
-    print(f"  {'engine, workers':18}{'first s':>9}{'s':>8}{'million/s':>11}{'fastest s':>11}")
-    for name, seconds in found.median.items():
-        rate = "" if name.startswith(ALONE) else f"{REPORTS / seconds / 1e6:.1f}"
-        print(f"  {name:18}{found.starts[name]:9.2f}{seconds:8.3f}{rate:>11}{found.best[name]:11.3f}")
+    print(f"  {'engine, workers':18}{'first s':>9}{'million/s':>11}{'fastest s':>11}")
+    for name, times in found.times.items():
+        rate = "" if name.startswith(ALONE) else f"{REPORTS * found.rate(name) / 1e6:.1f}"
+        print(f"  {name:18}{found.starts[name]:9.2f}{rate:>11}{min(times):11.3f}")
     for one, other, wanted in (*RATIOS, LIMIT):
         asked = f", wanted >= {wanted:g}" if wanted else ""
-        ratio, of_fastest = (times[other] / times[one] for times in (found.median, found.best))
-        print(f"  {one} is {ratio:.2f} times as fast as {other}{asked} (by the fastest counts {of_fastest:.2f})")
+        low, high = found.between(one, other)
+        fastest = min(found.times[other]) / min(found.times[one])
+        told = f"({low:.2f} to {high:.2f}; of the fastest counts {fastest:.2f})"
+        print(f"  {one} is {found.rate(one) / found.rate(other):.2f} times as fast as {other}{asked} {told}")

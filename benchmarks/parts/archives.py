@@ -7,7 +7,7 @@ counters` counting with numpy and with numba; `python -m benchmarks archive` wha
 from __future__ import annotations
 
 from benchmarks import aggregate, archive, counters
-from benchmarks.aggregate import BITS, LIMIT, RATIOS, REPORTS
+from benchmarks.aggregate import BITS, LIMIT, PIECES, RATIOS, REPORTS
 from benchmarks.findings import Findings, Row
 
 IN_COMMIT = 32
@@ -17,25 +17,24 @@ IN_COMMIT = 32
 def measure() -> Findings:
     """How long it takes, and what is kept of it."""
     counted = aggregate.measure()
-    median = counted.median
     missing = [] if counted.alike else ["archive: THE TALLIES OF THE ENGINES DIFFER"]
     rows = [
         Row(
             what=f"counting an archive of {REPORTS:,} reports, {BITS} bits, reports/s: {_words(one)}",
             by="aggregate",
             beside=_words(other),
-            ours=REPORTS / median[one],
-            theirs=REPORTS / median[other],
+            ours=REPORTS * counted.rate(one),
+            theirs=REPORTS * counted.rate(other),
             wanted=wanted,
         )
         for one, other, wanted in RATIOS
     ]
-    alone, of_one = (1 / median[name] for name in LIMIT[:2])
+    alone, of_one = (PIECES * counted.rate(name) for name in LIMIT[:2])
     rows.append(Row("arithmetic that shares nothing, pieces/s: 2 processes", "aggregate", "1 process", alone, of_one))
     rows += _counters()
     rows.append(_kept(commit := archive.measure(IN_COMMIT)))
     figures = {
-        "archive_rate": REPORTS / median["local, 1"],
+        "archive_rate": REPORTS * counted.rate("local, 1"),
         "archive_slower": commit.archived / commit.bare,
         "archive_cpu": commit.archived_cpu / commit.bare_cpu,
     }
