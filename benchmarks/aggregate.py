@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from benchmarks.ratios import between, mean_rate
 from hubbub.collector.archive.aggregate import aggregate
 from hubbub.collector.archive.choice import Choice
 from hubbub.collector.archive.file import FileHead, encode_file, new_name
@@ -42,10 +42,6 @@ BITS = 128
 COHORTS = 64
 ROUNDS, COUNTS = (1, 1) if QUICK else (12, 3)
 """Times that workers are started, and counts that are timed each time."""
-
-RESAMPLED = 2000
-SURE = 0.95
-"""With a ratio, the interval is told that holds so much of what as many rounds would give, drawn from all of them."""
 
 RATIOS = [
     ("Dask, 2", "Dask, 1", 1.7),
@@ -77,15 +73,7 @@ class Measured(NamedTuple):
 
     def rate(self, name: str) -> float:
         """How often an engine could count the archive in a second, on average."""
-        return statistics.mean(1 / took for took in self.times[name])
-
-    def between(self, one: str, other: str) -> tuple[float, float]:
-        """From where to where the ratio of their rates would be in other rounds."""
-        rates = 1 / np.array([self.times[one], self.times[other]]).reshape(2, ROUNDS, COUNTS)
-        drawn = np.random.default_rng(1).integers(ROUNDS, size=(RESAMPLED, ROUNDS))
-        first, second = rates.mean(axis=2)[:, drawn].mean(axis=2)
-        low, high = np.quantile(first / second, [(1 - SURE) / 2, (1 + SURE) / 2])
-        return float(low), float(high)
+        return mean_rate(self.times[name])
 
 
 def main() -> None:
@@ -179,7 +167,7 @@ def show(found: Measured) -> None:
         print(f"  {name:18}{found.starts[name]:9.2f}{rate:>11}{min(times):11.3f}")
     for one, other, wanted in (*RATIOS, LIMIT):
         asked = f", wanted >= {wanted:g}" if wanted else ""
-        low, high = found.between(one, other)
+        low, high = between(found.times[one], found.times[other], COUNTS)
         fastest = min(found.times[other]) / min(found.times[one])
         told = f"({low:.2f} to {high:.2f}; of the fastest counts {fastest:.2f})"
         print(f"  {one} is {found.rate(one) / found.rate(other):.2f} times as fast as {other}{asked} {told}")

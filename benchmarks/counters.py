@@ -1,20 +1,23 @@
 """Counting an archive with numpy and with numba, sorted by cohort and without cohorts: `python -m benchmarks counters`.
 
-All of it, from the open file to the tally, in processor time of one process; all take turns, and the best round of each
-counts. Files are read from memory. HUBBUB_BENCH_QUICK=1 takes fewer reports.
+All of it, from the open file to the tally, in processor time of one process; all take turns, and the rate of each is
+the mean of its rates in all rounds, for the fastest of a dozen is often a lucky one. Files are read from memory.
+HUBBUB_BENCH_QUICK=1 takes fewer reports.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+import time
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks import writing
 from benchmarks.aggregate import BITS, COHORTS, fill
-from benchmarks.counting import ALONE, fastest
+from benchmarks.counting import ALONE
+from benchmarks.ratios import SURE, between, mean_rate
 from hubbub.collector.archive.aggregate import aggregate
 from hubbub.collector.archive.choice import Choice
 from hubbub.collector.archive.keeping import DEFAULT_REPORTS
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 QUICK = bool(os.environ.get("HUBBUB_BENCH_QUICK"))
 PAGE = "docs/decisions/counting.md"
 REPORTS = 4_000_000 if QUICK else 16_000_000
+ROUNDS = 2 if QUICK else 30
 FILES = (1_000_000, DEFAULT_REPORTS)
 """Reports of a file: what a collector has of a metric after an hour or two, and what makes it begin a new one."""
 GROUPED = f"{COHORTS} cohorts"
@@ -54,8 +58,8 @@ def main() -> None:
         writing.write_section(PAGE, "counting-files", text)
 
 
-def measure() -> dict[str, float]:
-    """Reports a second by counter and kind of archive; the tallies of each kind have to be the same."""
+def measure() -> dict[str, list[float]]:
+    """Seconds by counter and kind of archive, round by round; the tallies of each kind have to be the same."""
     with ExitStack() as opened:
         hands = opened.enter_context(Workers())
         contestants: dict[str, Callable[[], object]] = {}
@@ -67,18 +71,31 @@ def measure() -> dict[str, float]:
                 if len({count(engine=engine).tally().json() for engine in ENGINES}) > 1:
                     raise AssertionError(f"the tallies of {' and '.join(ENGINES)} differ: files of {each}, {kind}")
                 contestants |= {name_of(engine, kind, each): partial(count, engine=engine) for engine in ENGINES}
-        return {name: REPORTS / seconds for name, seconds in fastest(contestants).items()}
+        times: dict[str, list[float]] = {name: [] for name in contestants}
+        for _ in range(ROUNDS):
+            for name, call in contestants.items():
+                begin = time.process_time()
+                call()
+                times[name].append(time.process_time() - begin)
+        return times
 
 
-def table(rates: dict[str, float]) -> str:
+def rate(times: list[float]) -> float:
+    """Reports a second."""
+    return REPORTS * mean_rate(times)
+
+
+def table(times: dict[str, list[float]]) -> str:
     """The rates, and each beside the same counter without cohorts."""
     rows = []
     for engine in ENGINES:
         for each in FILES:
+            alone = times[name_of(engine, ALONE, each)]
             for kind in KINDS:
-                rate = rates[name_of(engine, kind, each)]
-                beside = rate / rates[name_of(engine, ALONE, each)]
-                rows.append([f"{engine}, {kind}", f"{each:,}", f"{rate / 1e6:,.1f}", f"{beside:.2f}"])
-    return f"{REPORTS:,} reports of {BITS} bits, from the open file to the tally, one process:\n\n" + writing.table(
-        ["", "reports of a file", "million reports/s", "of without cohorts"], rows
-    )
+                own = times[name_of(engine, kind, each)]
+                low, high = between(own, alone)
+                beside = f"{rate(own) / rate(alone):.2f}" + (f" ({low:.2f} to {high:.2f})" if kind == GROUPED else "")
+                rows.append([f"{engine}, {kind}", f"{each:,}", f"{rate(own) / 1e6:,.1f}", beside])
+    told = f"{REPORTS:,} reports of {BITS} bits, from the open file to the tally, one process, {ROUNDS} rounds:"
+    header = ["", "reports of a file", "million reports/s", f"of without cohorts ({SURE:.0%} of other runs)"]
+    return f"{told}\n\n{writing.table(header, rows)}"

@@ -366,3 +366,14 @@ def test_what_is_far_off_has_a_large_error() -> None:
     job = {"registry": text + "bits = 32\nhashes = 1\ncohorts = 16\n", "candidates": 20, "strings": 10, "rounds": 1}
     few, many = (measure(job | {"reports": reports, "seeds": 3})["error"] for reports in (1_000, 1_000_000))
     assert 0.0001 < many < 0.01 < few < 0.2
+
+
+def test_the_interval_of_a_ratio_is_of_rounds_that_both_shared() -> None:
+    from benchmarks.ratios import between, mean_rate
+
+    slow, fast = [2.0, 2.0, 4.0, 4.0, 1.0, 1.0], [1.0, 1.0, 2.0, 2.0, 0.5, 0.5]
+    assert mean_rate(fast) / mean_rate(slow) == pytest.approx(2)
+    assert between(fast, slow, 2) == pytest.approx((2, 2))  # however fast a round was, it was so for both
+    unlike = [1.0, 1.0, 2.0, 2.0, 1.0, 1.0]
+    low, high = between(unlike, slow, 2)
+    assert low < mean_rate(unlike) / mean_rate(slow) < high

@@ -42,7 +42,7 @@ def measure() -> Findings:
 
 
 def _counters() -> list[Row]:
-    rates = counters.measure()
+    rates = {name: counters.rate(times) for name, times in counters.measure().items()}
     what = f"counting an archive of {counters.REPORTS:,} reports, {BITS} bits, reports/s: %s"
     return [Row(what % one, "counters", other, rates[one], rates[other]) for one, other in counters.RATIOS]
 
