@@ -38,7 +38,7 @@ KEY = b"hubbub"
 
 GROUP_REPORTS = 1_000_000
 GROUP_BYTES = 64 << 20
-"""A row group is at most so many reports, and so many bytes: a reader far away holds it in memory as a whole."""
+"""A row group is at most so many reports, and so many bytes: one of a file far away is in memory as a whole."""
 
 READ_BYTES = 64 << 10
 """A file of this machine is read by so much at a time, or by a page of Parquet, which is more: it is still in the cache
