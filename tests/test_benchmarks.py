@@ -374,6 +374,7 @@ def test_the_interval_of_a_ratio_is_of_rounds_that_both_shared() -> None:
     slow, fast = [2.0, 2.0, 4.0, 4.0, 1.0, 1.0], [1.0, 1.0, 2.0, 2.0, 0.5, 0.5]
     assert mean_rate(fast) / mean_rate(slow) == pytest.approx(2)
     assert between(fast, slow, 2) == pytest.approx((2, 2))  # however fast a round was, it was so for both
+    assert between([1.0, 0.5] * 3, [1.0] * 6, 2) == pytest.approx((1.5, 1.5))  # counts of one round stay together
     unlike = [1.0, 1.0, 2.0, 2.0, 1.0, 1.0]
     low, high = between(unlike, slow, 2)
     assert low < mean_rate(unlike) / mean_rate(slow) < high
