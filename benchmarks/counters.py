@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 QUICK = bool(os.environ.get("HUBBUB_BENCH_QUICK"))
 PAGE = "docs/decisions/counting.md"
-REPORTS = 4_000_000 if QUICK else 16_000_000
-ROUNDS = 2 if QUICK else 30
+REPORTS = 4_000_000 if QUICK else 48_000_000
+ROUNDS = 2 if QUICK else 24
 FILES = (1_000_000, DEFAULT_REPORTS)
 """Reports of a file: what a collector has of a metric after an hour or two, and what makes it begin a new one."""
 GROUPED = f"{COHORTS} cohorts"

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, timedelta
 from pathlib import Path
@@ -29,6 +29,7 @@ from hubbub.collector.count import ENGINES, Counter, Engine
 from hubbub.collector.store import Store
 from hubbub.collector.store.schema import archive_file
 from hubbub.collector.tally import Tally
+from hubbub.collector.work import Workers
 from hubbub.shared import Metric, Registry
 from hubbub.simulations import simulate_tally
 from shared.registries import EXAMPLE
@@ -132,11 +133,10 @@ def test_work_is_cut_into_few_points_of_which_the_last_are_small(
     workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, group=50)  # 300 and 307 reports a day
-    monkeypatch.setattr(counting, "POINT_REPORTS", 400)
     monkeypatch.setattr(counting, "LAST_REPORTS", 100)
     place = Place(str(tmp_path))
     files = counting.look_at(place, [file.name for file in place.files()])
-    points = list(counting._points(files, workers))
+    points = list(counting._points(files, workers, 400))
     sizes = [sum(min(50, head.reports - 50 * each) for _, head, some in point for each in some) for point in points]
     assert sum(sizes) == 3 * 607
     assert max(sizes) <= 400
@@ -147,6 +147,26 @@ def test_work_is_cut_into_few_points_of_which_the_last_are_small(
     assert workers == 1 or sizes[-1] <= 100  # it is all that was left, and no more than its share
     assert len(points) < 3 * 607 / 100  # fewer than if all were small
     assert any(len(point) > 1 for point in points)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_counts_alone_takes_more_at_a_time(workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nobody to share with, and each point has an end of its own for every cohort."""
+    fill(tmp_path, group=50)
+    monkeypatch.setattr(counting, "POINT_REPORTS", 100)
+    monkeypatch.setattr(counting, "LAST_REPORTS", 100)
+    monkeypatch.setattr(counting, "ALONE_REPORTS", 5000)
+    asked: list[int] = []
+
+    class Watched(Workers):
+        def map(self, function: Callable[..., Any], *columns: Sequence[Any]) -> Iterator[Any]:
+            asked.append(len(columns[0]))
+            return super().map(function, *columns)
+
+    place = Place(str(tmp_path))
+    with Watched(workers) as hands:
+        assert counting.aggregate(place, Choice(), hands, place.files()).reports == dict.fromkeys(DAYS, 607)
+    assert asked == [1] if workers == 1 else asked[0] >= 3 * 607 / 100
 
 
 def test_only_what_is_chosen_is_counted(tmp_path: Path, run: Run) -> None:

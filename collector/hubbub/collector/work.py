@@ -77,6 +77,11 @@ class Workers:
         self._open.close()
         self._submit = map
 
+    @property
+    def alone(self) -> bool:
+        """Whether this process does all of it: there is nobody to share with, and nobody can be lost."""
+        return self._submit is map
+
     def map(self, function: Callable[..., Answer], *columns: Sequence[Any]) -> Iterator[Answer]:
         """Do it for each row of the columns, and give the answers in that order, as they come.
 
