@@ -1,7 +1,10 @@
 """Settings for all tests."""
 
 import os
+import sys
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 # Linear algebra on one core: the machine is small, and tests run beside servers. Said before numpy is imported.
@@ -12,3 +15,18 @@ settings.register_profile("fixed", derandomize=True, deadline=None)
 # New examples at every run: `pytest --hypothesis-profile=explore`.
 settings.register_profile("explore", deadline=None, max_examples=5000, print_blob=True)
 settings.load_profile("fixed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Leave a test with the mark `unmeasured` out of the coverage, and its processes too."""
+    if not item.get_closest_marker("unmeasured"):
+        return (yield)
+    tracing = sys.gettrace()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        sys.settrace(None)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(tracing)

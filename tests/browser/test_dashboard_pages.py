@@ -16,7 +16,7 @@ from browser.odd import LANGUAGES, MARKUP
 from browser.visits import assert_charts_are_there, visit
 from hubbub.simulations.live import LiveCollector
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason=MISSING)
+pytestmark = [pytest.mark.skipif(find_browser() is None, reason=MISSING), pytest.mark.unmeasured]
 expect.set_options(timeout=PATIENCE)
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -9,7 +9,7 @@ from browser.conftest import PATIENCE, Open
 from browser.crowd import KINDS, PERIODS
 from browser.visits import REFUSED, visit
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason=MISSING)
+pytestmark = [pytest.mark.skipif(find_browser() is None, reason=MISSING), pytest.mark.unmeasured]
 expect.set_options(timeout=PATIENCE)
 
 FULL = [f"/metric/{name}" for name in KINDS]

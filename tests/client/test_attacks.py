@@ -13,6 +13,8 @@ from hubbub.shared.bernoulli import ONE
 from hubbub.shared.permanent import permanent_response
 from shared.registries import example
 
+pytestmark = pytest.mark.unmeasured
+
 DEVICES, CANDIDATES = 200, 100
 REPORTS = 400
 FALSE_ALARM_Z = 5.4  # exceeded by a normal number with chance 7e-8

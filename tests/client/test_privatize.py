@@ -88,6 +88,7 @@ def devices(number: int) -> list[Secret]:
 
 @pytest.mark.parametrize("number", [20_000, pytest.param(200_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", list(VALUES))
+@pytest.mark.unmeasured
 def test_bits_have_the_stated_probabilities_and_are_independent(name: str, number: int) -> None:
     metric, value, secrets = example()[name], VALUES[name], devices(number)
     _, encoded = encoded_bits(metric, value, secrets)

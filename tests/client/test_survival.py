@@ -21,6 +21,8 @@ from hubbub.client import Client, Stats, outbox
 from hubbub.client.testing import FrozenClock, InMemoryCollector
 from shared.registries import example
 
+pytestmark = pytest.mark.unmeasured
+
 MONDAY = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 
 WORKER = """

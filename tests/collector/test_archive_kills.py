@@ -22,6 +22,8 @@ from hubbub.collector.archive.checking import find_archive_faults, repair
 from hubbub.collector.archive.place import Place
 from hubbub.collector.store import Store
 
+pytestmark = pytest.mark.unmeasured
+
 NAMED = [step for step in STEPS if step != "random"]
 LATEST_SECONDS = 0.08
 """Some files long, so that a kill falls on any moment of one."""

@@ -54,6 +54,7 @@ def gathered(estimates: list[Estimates], field: str) -> Numbers:
     ],
     ids=["flag", "flag-none", "category", "category-loud", "histogram-all", "histogram-some", "histogram-one"],
 )
+@pytest.mark.unmeasured
 def test_shares_are_unbiased_efficient_and_covered(it: Metric, shares: dict[Value, float], reports: int) -> None:
     estimates = trials(it, shares, reports, seed=1)
     truth = np.array([shares[True]] if it.kind == "flag" else list(shares.values()))

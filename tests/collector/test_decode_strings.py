@@ -53,6 +53,7 @@ class TestFixedList:
         ],
         ids=["default", "classic", "loud"],
     )
+    @pytest.mark.unmeasured
     def test_it_is_unbiased_efficient_and_covers(
         self, bits: int, hashes: int, cohorts: int, privacy: str, trials: int
     ) -> None:

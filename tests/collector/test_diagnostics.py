@@ -29,6 +29,7 @@ def diagnostic(estimates: Estimates, name: str) -> tuple[bool, str]:
 
 
 @pytest.mark.parametrize("it", [CATEGORY, HISTOGRAM, STRING], ids=["category", "histogram", "string"])
+@pytest.mark.unmeasured
 def test_honest_data_raise_no_alarm(it: Metric) -> None:
     """300 trials with a few looks each, an alarm once in 10^4 looks: five or more have a chance below 10^-6."""
     rng = np.random.default_rng(1)

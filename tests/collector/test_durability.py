@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from collector.oracle import Oracle
 from collector.served import serving
+
+pytestmark = pytest.mark.unmeasured
 
 
 def test_a_batch_is_there_after_a_kill_and_counts_once(tmp_path: Path, address: str) -> None:

@@ -41,6 +41,7 @@ def test_numbers_are_those_of_the_decoder(stocked: Store, reader: FlaskClient, p
 
 
 @pytest.mark.parametrize("name", STRINGS)
+@pytest.mark.unmeasured
 def test_numbers_of_strings_are_those_of_the_decoder(stocked: Store, reader: FlaskClient, name: str) -> None:
     list_candidates(reader, name)
     expected = directly(stocked, name)

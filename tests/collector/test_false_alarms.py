@@ -32,6 +32,8 @@ from hubbub.collector.decode.noise import Noise
 from hubbub.collector.decode.simplex import simplex
 from hubbub.shared import Metric
 
+pytestmark = pytest.mark.unmeasured
+
 USUAL = "{ report = 1.0, lifetime = 2.0 }"
 RARE = "{ f = 0.5, p = 0.005, q = 0.02 }"
 """Bits that hardly anybody sends: what is far from normal."""

@@ -30,6 +30,8 @@ from hubbub.shared import Registry
 from hubbub.shared.wire import JSON, MAX_BATCH_BYTES, MSGPACK
 from shared.registries import example
 
+pytestmark = pytest.mark.unmeasured
+
 SEED = 20311231
 FEW = 2_500
 MANY_WSGI, MANY_ASGI = 70_000, 130_000

@@ -12,6 +12,8 @@ from collector.postgres import Postgres
 from collector.senders import SENDERS, Senders, sending
 from collector.served import Served, serving
 
+pytestmark = pytest.mark.unmeasured
+
 MOST_BETWEEN_KILLS = 300
 """Batches; a hundred times as many are fewer than an oracle has."""
 

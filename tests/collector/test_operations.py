@@ -33,6 +33,8 @@ from hubbub.shared import Batch, Report, encode_batch
 if TYPE_CHECKING:
     from collector.postgres import Postgres
 
+pytestmark = pytest.mark.unmeasured
+
 START = date(2026, 11, 16)
 KEEP_DAYS = 40
 REPLICAS = st.sampled_from([0, 1])

@@ -12,6 +12,8 @@ from collector.oracle import Oracle
 from collector.postgres import Postgres
 from collector.senders import SENDERS, Senders, sending
 
+pytestmark = pytest.mark.unmeasured
+
 DATABASE = -1
 """Beside the numbers of replicas, what can be killed."""
 

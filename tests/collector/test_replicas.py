@@ -16,6 +16,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import psycopg
+import pytest
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -29,6 +30,8 @@ from docs.pages import page
 from hubbub.collector.store import Store
 from hubbub.collector.store.backend import lock_horizon, writing
 from hubbub.shared.wire import JSON, MAX_BATCH_BYTES
+
+pytestmark = pytest.mark.unmeasured
 
 SAME = 30
 """Batches that are sent to all replicas at the same moment."""

@@ -14,6 +14,8 @@ from schemathesis.hooks import HookContext
 from collector.served import TOKEN, Served, serving
 from shared.registries import EXAMPLE
 
+pytestmark = pytest.mark.unmeasured
+
 SEED = 20311231
 FEW, MANY = 6, 150
 """Examples of each operation, besides those that each word of the description asks for."""

@@ -16,6 +16,8 @@ from collector.oracle import Oracle
 from collector.senders import HANG_SECONDS, sending
 from collector.served import Served, serving
 
+pytestmark = pytest.mark.unmeasured
+
 STOP_SECONDS = 10
 
 HEAD = b"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -15,6 +15,8 @@ from docs.rules import NO_COMMANDS, NOT_RUN, PROGRAMS, READ, RULES, SHELL, SHOWN
 from docs.sentences import commands_told
 from hubbub.shared.command_line import hubbub
 
+pytestmark = pytest.mark.unmeasured
+
 SLOW = {"docs/gallery.md", "docs/comparison.md"}
 """Every experiment, and the benchmarks: together a minute and more."""
 

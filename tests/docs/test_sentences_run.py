@@ -16,6 +16,8 @@ from docs.rules import NOT_RUN, QUICK
 from docs.sentences import covers, meant
 from docs.small import SMALLER, STARTED
 
+pytestmark = pytest.mark.unmeasured
+
 BENCHMARKS = "python -m benchmarks "
 
 
@@ -29,6 +31,7 @@ def test_no_completion_is_left_over() -> None:
     assert {BENCHMARKS + name for name in STARTED} == {each for each in NOT_RUN if each.startswith(BENCHMARKS)}
 
 
+@pytest.mark.slow
 def test_commands_in_sentences_run(tmp_path: Path) -> None:
     lay_out_pages(tmp_path)
     with Desk(tmp_path) as desk:

@@ -13,6 +13,8 @@ from hubbub.client.testing import FrozenClock
 from hubbub.collector import Tally
 from shared.registries import EXAMPLE, VALUES, example
 
+pytestmark = pytest.mark.unmeasured
+
 DEVICES = 12
 
 

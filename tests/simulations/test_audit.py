@@ -33,6 +33,8 @@ from simulations.audited import (
 if TYPE_CHECKING:
     from hubbub.simulations.audit.trial import Privatize
 
+pytestmark = pytest.mark.unmeasured
+
 
 class TestBroken:
     """At the default confidence, at which a good client would be accused once in a hundred runs at most."""

@@ -127,6 +127,7 @@ def check_attack(attack: dict[str, Any]) -> None:
     assert attack["guesses"][-1]["without_memory"] > 0.99
 
 
+@pytest.mark.unmeasured
 def test_the_dashboard_stays_up_until_ctrl_c(tmp_path: Path) -> None:
     with running(tmp_path, "--devices", "1000", "--clients", "2") as process:
         assert process.stdout is not None
