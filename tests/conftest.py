@@ -17,14 +17,22 @@ settings.register_profile("explore", deadline=None, max_examples=5000, print_blo
 settings.load_profile("fixed")
 
 
+PROCESSES = "COVERAGE_PROCESS_CONFIG"
+"""Where coverage, when it measures, leaves word for the processes that are started meanwhile."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Leave a test with the mark `unmeasured` out of the coverage, and its processes too."""
-    if not item.get_closest_marker("unmeasured"):
+    """Leave a test with the mark `unmeasured` out of the coverage, and its processes too.
+
+    The mark `no_cover` of pytest-cov would not do: a worker of xdist is measured by pytest-cov and, as a process that
+    was started, by coverage itself, and it stops only the first. Where nothing is measured, a debugger may trace.
+    """
+    if not item.get_closest_marker("unmeasured") or PROCESSES not in os.environ:
         return (yield)
     tracing = sys.gettrace()
     with pytest.MonkeyPatch.context() as patched:
-        patched.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        patched.delenv(PROCESSES)
         sys.settrace(None)
         try:
             return (yield)
