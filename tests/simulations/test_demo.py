@@ -173,7 +173,7 @@ def test_whoever_ends_it_early_finds_nothing_left(tmp_path: Path) -> None:
 
 
 def test_what_a_signal_breaks_is_not_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread pool that was interrupted between giving back a lock and taking it again says so, all the way out."""
+    """Whoever is interrupted between giving back a lock and taking it again says so, all the way out."""
 
     def interrupted(*_: object) -> None:
         try:

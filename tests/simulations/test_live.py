@@ -21,6 +21,7 @@ from hubbub.shared import ParameterError
 from hubbub.shared.period import today
 from hubbub.simulations.errors import LiveError
 from hubbub.simulations.live import LiveCollector, simulate_clients
+from hubbub.simulations.live.signals import postponed
 
 TEXT = files("hubbub.simulations").joinpath("demo.toml").read_text("utf-8")
 SECONDS = 60
@@ -32,6 +33,46 @@ from hubbub.simulations.live import LiveCollector
 with LiveCollector(Path(sys.argv[1]).read_text()) as collector:
     print(collector.url, flush=True)
     collector.wait()
+"""
+
+INTERRUPTED = """
+import concurrent.futures.thread, signal, sys, threading
+from datetime import date
+from hubbub.simulations.live import clients, signals
+
+clients._live = lambda *_: 1
+ours = {clients.__file__, signals.__file__}
+pools = {threading.__file__, concurrent.futures.thread.__file__, concurrent.futures._base.__file__}
+
+def interrupted(step):
+    seen = 0
+
+    def look(frame, event, _):
+        nonlocal seen
+        if frame.f_code.co_filename not in ours | pools:
+            return None
+        seen += frame.f_code.co_filename in pools
+        if seen == step:
+            sys.settrace(None)
+            signal.raise_signal(signal.SIGINT)
+        return look
+
+    sys.settrace(look)
+    try:
+        sent = clients.simulate_clients(None, [[]] * 3, first_day=date.today(), threads=2)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+        assert threading.active_count() == 1
+    assert sent == 3
+    assert seen < step
+    return False
+
+step = 1
+while interrupted(step):
+    step += 1
+print(step)
 """
 
 
@@ -103,6 +144,42 @@ def test_devices_that_wait_do_not_hold_up_a_ctrl_c(tmp_path: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         simulate_clients(LiveCollector(TEXT, folder=tmp_path), lives(), first_day=today(), threads=2)
     assert len(lived) <= 2
+
+
+@pytest.mark.unmeasured  # it looks at each step itself
+def test_a_ctrl_c_at_any_step_of_the_thread_pool_ends_it() -> None:
+    """Raised in there it would leave a lock taken now and then, and threads that wait for it."""
+    script = [sys.executable, "-c", INTERRUPTED]
+    told = subprocess.run(script, capture_output=True, check=False, text=True, timeout=SECONDS)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert int(told.stdout) > 100
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no such signal")
+def test_signals_are_handed_on_to_whoever_handles_them() -> None:
+    """Each to its own handler, once; what is ignored stays ignored, and everything is as before in the end."""
+    told: list[object] = []
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    try:
+        signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        ours = signal.getsignal(signal.SIGTERM)
+        with postponed(lambda: told.append("wake")) as hand_on:
+            hand_on()
+            for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM):
+                signal.raise_signal(each)
+            assert told == ["wake", "wake"]
+            hand_on()
+            assert told == ["wake", "wake", signal.SIGTERM, signal.SIGTERM]
+            signal.raise_signal(signal.SIGTERM)
+        assert told[4:] == ["wake", signal.SIGTERM]
+        assert [signal.getsignal(each) for each in before] == [ours, signal.SIG_IGN, before[signal.SIGINT]]
+        with pytest.raises(KeyboardInterrupt), postponed(lambda: told.append("later")):
+            signal.raise_signal(signal.SIGINT)
+        assert told[-1] == "later"
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def test_a_live_collector_says_what_is_wrong(tmp_path: Path) -> None:

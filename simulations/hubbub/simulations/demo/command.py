@@ -146,7 +146,7 @@ def _stay(collector: LiveCollector) -> None:
 def _ending_in_order() -> Iterator[None]:
     """Whoever ends us, by Ctrl-C or otherwise, ends the collector too; that is not to be interrupted a second time.
 
-    A signal may come in the middle of anything, such as a lock that a thread pool has half given back. What that breaks
+    A signal may come in the middle of anything, such as a lock that a library has half given back. What that breaks
     on the way out is of no interest. And it may come while Python gives up an object, where whatever is raised is lost:
     then it comes again, a moment later.
     """

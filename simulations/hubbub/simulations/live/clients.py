@@ -6,15 +6,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
 from datetime import time as time_of_day
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from hubbub.client import Client
 from hubbub.client.testing import FrozenClock
 from hubbub.shared.errors import ParameterError
 from hubbub.simulations.errors import LiveError
+from hubbub.simulations.live.signals import postponed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
     from datetime import date
     from pathlib import Path
 
@@ -62,13 +65,25 @@ def simulate_clients(
 
     # A device lives its whole life in one thread, and its file is closed before the next begins: however many there
     # are, a handful of files, connections and threads of clients is open.
-    with ThreadPoolExecutor(threads) as pool:
+    done: SimpleQueue[Future[int] | None] = SimpleQueue()
+    with postponed(lambda: done.put(None)) as hand_on, ThreadPoolExecutor(threads) as pool:
+        sent = waiting = 0
         try:
-            return sum(pool.map(live, enumerate(lives)))
+            for each in enumerate(lives):
+                hand_on()
+                pool.submit(live, each).add_done_callback(done.put)
+                waiting += 1
+            while waiting:
+                future = done.get()
+                hand_on()
+                if future is not None:
+                    sent += future.result()
+                    waiting -= 1
         except BaseException:
             # Those that wait for their turn need not live any more; a Ctrl-C may come before all of them even wait.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    return sent
 
 
 def state_file(collector: LiveCollector, device: int) -> Path:
