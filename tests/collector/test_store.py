@@ -19,7 +19,7 @@ from hubbub.collector.acceptance import Acceptance
 from hubbub.collector.errors import StoreAddressError, StoreRefusedError, StoreUnavailableError
 from hubbub.collector.store import Store
 from hubbub.collector.store import shard as shard_module
-from hubbub.collector.store.backend import writing
+from hubbub.collector.store.backend import BUSY_SECONDS, writing
 from hubbub.collector.store.candidates import get_chunks, get_revision, put_chunks
 from hubbub.collector.store.migrations import MIGRATIONS
 from hubbub.collector.store.retention import purge_batches, purge_tallies
@@ -319,6 +319,47 @@ def test_all_kinds_of_metrics_are_stored(store: Store) -> None:
     for name in registry:
         assert store.tally(registry[name]) == Tally.of(registry[name], sent[name])
     shard.close()
+
+
+def test_of_a_commit_that_fails_halfway_nothing_is_kept(ready: Store) -> None:
+    """The ids of its batches were stored already; whoever sends them again is counted."""
+    oracle = Oracle()
+    body, slots = oracle.batch()
+    shard = ready.shard(REGISTRY)
+    with writing(ready.engine) as connection:
+        connection.exec_driver_sql("ALTER TABLE tally RENAME TO elsewhere")
+    with pytest.raises(StoreUnavailableError, match=r"^store: .*tally.*$"):
+        shard.commit([judged(body)])
+    shard.close()
+    with writing(ready.engine) as connection:
+        connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO tally")
+    verify(ready, oracle)
+    shard = ready.shard(REGISTRY)
+    assert shard.commit([judged(body)]) == [True]
+    oracle.acknowledge(slots)
+    verify(ready, oracle)
+    shard.close()
+
+
+def test_a_writer_waits_for_another(tmp_path: Path) -> None:
+    """Also after its first commit, and whoever reads by the same connections after it waits too."""
+    store = Store(f"sqlite:///{tmp_path}/hubbub.db")
+    store.prepare(REGISTRY)
+    oracle = Oracle()
+    shard = store.shard(REGISTRY)
+    for _ in range(2):
+        body, slots = oracle.batch()
+        with ThreadPoolExecutor(1) as pool, writing(store.engine):
+            committed = pool.submit(shard.commit, [judged(body)])
+            with pytest.raises(TimeoutError):
+                committed.result(0.1)
+        assert committed.result() == [True]
+        oracle.acknowledge(slots)
+    with store.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 1000 * BUSY_SECONDS
+    verify(store, oracle)
+    shard.close()
+    store.close()
 
 
 def test_a_file_that_is_moved_away_is_not_written_to_any_more(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     Scope = dict[str, Any]
     Receive = Callable[[], Awaitable[dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Awaitable[None]]
-    Headers = list[tuple[str, str]]
+    Header = Callable[[str], str | None]
+    Headers = tuple[tuple[str, str], ...]
 
 COMMIT_SECONDS = 10.0
 """The longest that a request waits for its commit; its sender then has to ask again, and is not counted twice."""
@@ -71,7 +72,7 @@ class Front:
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
 
-    def head(self, method: str, header: Callable[[str], str | None]) -> Head | None:
+    def head(self, method: str, header: Header) -> Head | None:
         """Judge a request before its body; None: it is a browser that asks whether it may post."""
         if method == "OPTIONS" and self._collector.cors_origins:
             return None
@@ -79,13 +80,7 @@ class Front:
             raise Refused(
                 "method_not_allowed", f"{PATH}: is not for {method[:20]}; allowed: POST", (("Allow", "POST"),)
             )
-        return look_at_head(
-            header("content-type"),
-            header("content-encoding"),
-            header("content-length"),
-            header("authorization"),
-            self._collector.ingest_key,
-        )
+        return look_at_head(header, self._collector.ingest_key)
 
     def judge(self, head: Head, body: bytes) -> Judged:
         """Read a batch."""
@@ -106,32 +101,32 @@ class Front:
             raise Refused("store_down", _NOT_TAKEN["store_down"])
         return receipt(judged, new=ticket is not None and ticket.new)
 
-    def headers(self, origin: str | None, *, preflight: bool = False) -> Headers:
+    def headers(self, method: str, header: Header) -> Headers:
         """Head lines of every answer; those of CORS for origins that the operator has listed, and for no other."""
-        lines = list(_INGEST_HEADERS)
         origins = self._collector.cors_origins
         if not origins:
-            return lines
-        lines.append(("Vary", "Origin"))
+            return _INGEST_HEADERS
+        origin = header("origin")
+        lines = [*_INGEST_HEADERS, ("Vary", "Origin")]
         if origin is not None and (origin in origins or "*" in origins):
             lines.append(("Access-Control-Allow-Origin", "*" if "*" in origins else origin))
-            if preflight:
+            if method == "OPTIONS":
                 lines += [
                     ("Access-Control-Allow-Methods", "POST"),
                     ("Access-Control-Allow-Headers", "authorization, content-encoding, content-type"),
                     ("Access-Control-Max-Age", str(_CORS_SECONDS)),
                 ]
-        return lines
+        return tuple(lines)
 
     def refuse(self, refused: Refused, headers: Headers) -> tuple[int, Headers, bytes]:
         """Answer with a refusal, and count it."""
         self._collector.monitoring.refused(refused.code)
-        return refused.status, [*headers, *refused.headers, ("Content-Type", PROBLEM)], refused.body()
+        return refused.status, (*headers, *refused.headers, ("Content-Type", PROBLEM)), refused.body()
 
     def refuse_query(self) -> tuple[int, Headers, bytes]:
         """Answer to a query that RFC 3986 does not know, and that both Flask and what leads to it would fail on."""
         refused = Refused("bad_query", "query: is not ASCII; allowed: other characters as %XX")
-        return refused.status, [*SECURITY_HEADERS, ("Content-Type", PROBLEM)], refused.body()
+        return refused.status, (*SECURITY_HEADERS, ("Content-Type", PROBLEM)), refused.body()
 
 
 class WsgiFront(Front):
@@ -149,8 +144,8 @@ class WsgiFront(Front):
             return self._inner(environ, start_response)
         else:
             status, headers, body = self.refuse_query()
-        headers.append(("Content-Length", str(len(body))))
-        start_response(f"{status} {HTTPStatus(status).phrase}", headers)
+        lines = [*headers, ("Content-Length", str(len(body)))]
+        start_response(f"{status} {HTTPStatus(status).phrase}", lines)
         return [body]
 
     def deliver(self, tickets: list[Ticket]) -> None:
@@ -160,15 +155,15 @@ class WsgiFront(Front):
 
     def _serve(self, environ: WSGIEnvironment) -> tuple[int, Headers, bytes]:
         method = environ["REQUEST_METHOD"]
-        origin = environ.get("HTTP_ORIGIN")
-        headers = self.headers(origin, preflight=method == "OPTIONS")
+        header = functools.partial(_wsgi_header, environ)
+        headers = self.headers(method, header)
         try:
-            head = self.head(method, lambda name: _wsgi_header(environ, name))
+            head = self.head(method, header)
             if head is None:
                 return 204, headers, b""
             judged = self.judge(head, _wsgi_body(environ))
             ticket = self._commit(judged) if judged.reports else None
-            return 200, [*headers, _JSON_TYPE], self.answer(judged, ticket)
+            return 200, (*headers, _JSON_TYPE), self.answer(judged, ticket)
         except Refused as refused:
             return self.refuse(refused, headers)
 
@@ -213,11 +208,11 @@ class AsgiFront(Front):
                 self._loop.call_soon_threadsafe(_wake, tickets)
 
     async def _serve(self, scope: Scope, receive: Receive) -> tuple[int, Headers, bytes]:
-        given = dict(scope["headers"])
         method = scope["method"]
-        headers = self.headers(_asgi_header(given, "origin"), preflight=method == "OPTIONS")
+        header = functools.partial(_asgi_header, dict(scope["headers"]))
+        headers = self.headers(method, header)
         try:
-            head = self.head(method, lambda name: _asgi_header(given, name))
+            head = self.head(method, header)
             if head is None:
                 return 204, headers, b""
             judged = self.judge(head, await self._body(receive))
@@ -230,7 +225,7 @@ class AsgiFront(Front):
                     await ticket.waiter
                 finally:
                     del self._waiting[ticket]
-            return 200, [*headers, _JSON_TYPE], self.answer(judged, ticket)
+            return 200, (*headers, _JSON_TYPE), self.answer(judged, ticket)
         except Refused as refused:
             return self.refuse(refused, headers)
 
@@ -290,9 +285,11 @@ class AsgiFront(Front):
 
 async def send_answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
     """Send an answer, if somebody is there to read it."""
-    with contextlib.suppress(OSError):  # nobody is there to read it
-        await send({"type": "http.response.start", "status": status, "headers": _asgi_lines(headers, body)})
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": _asgi_lines(headers, len(body))})
         await send({"type": "http.response.body", "body": body})
+    except OSError:  # nobody is there to read it
+        return
 
 
 def _whole(receive: Receive) -> Receive:
@@ -338,12 +335,7 @@ def _asgi_header(given: dict[bytes, bytes], name: str) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-def _asgi_lines(headers: Headers, body: bytes) -> list[tuple[bytes, bytes]]:
-    lines = [_encoded(line) for line in headers]
-    lines.append((b"content-length", b"%d" % len(body)))
-    return lines
-
-
 @functools.lru_cache(maxsize=64)
-def _encoded(line: tuple[str, str]) -> tuple[bytes, bytes]:
-    return line[0].lower().encode("latin-1"), line[1].encode("latin-1")
+def _asgi_lines(headers: Headers, length: int) -> list[tuple[bytes, bytes]]:
+    lines = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    return [*lines, (b"content-length", b"%d" % length)]

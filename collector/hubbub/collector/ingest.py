@@ -17,6 +17,8 @@ from hubbub.shared.errors import UnreadableError, WireError
 from hubbub.shared.wire import JSON, MAX_BATCH_BYTES, MSGPACK, decode_batch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hubbub.collector.acceptance import Acceptance, Judged
     from hubbub.collector.token import Token
     from hubbub.shared.wire import MediaType
@@ -44,17 +46,16 @@ class Head:
     compressed: bool
 
 
-def look_at_head(
-    content_type: str | None,
-    content_encoding: str | None,
-    content_length: str | None,
-    authorization: str | None,
-    key: Token | None,
-) -> Head:
-    """Judge a request before its body is read."""
+def look_at_head(header: Callable[[str], str | None], key: Token | None) -> Head:
+    """Judge a request before its body is read, by lines of its head."""
+    content_type, content_encoding, content_length = (
+        header("content-type"),
+        header("content-encoding"),
+        header("content-length"),
+    )
     if content_type == JSON and content_encoding is None and key is None and _short(content_length):
         return _PLAIN  # as nearly all are
-    if key is not None and not key.opens(authorization):
+    if key is not None and not key.opens(header("authorization")):
         raise Refused("token_wrong", "this collector takes batches only with its ingest key", BEARER)
     media_type = (content_type or "").partition(";")[0].strip().lower()
     if media_type not in MEDIA_TYPES:

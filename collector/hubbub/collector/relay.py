@@ -221,5 +221,5 @@ async def _receive(connection: socket.socket) -> Answer:
 
 
 async def _refuse(send: Send, refused: Refused) -> None:
-    headers = [*SECURITY_HEADERS, *refused.headers, ("Content-Type", PROBLEM)]
+    headers = (*SECURITY_HEADERS, *refused.headers, ("Content-Type", PROBLEM))
     await send_answer(send, refused.status, headers, refused.body())

@@ -42,6 +42,9 @@ MAX_CONNECTIONS = 16_384
 SWITCH_SECONDS = 0.001
 """Reading requests and committing take turns in one interpreter; the usual 5 ms is longer than a commit."""
 
+YOUNG_OBJECTS = 10_000
+"""So many new ones there are before rubbish is looked for; the usual 700 are those of a few requests, all in use."""
+
 HEADER_MILLISECONDS = 30_000
 STOP_SECONDS = 7
 """After that a process that still has not ended is killed: only half a request can hold it up for so long."""
@@ -139,6 +142,7 @@ def _load(settings: Settings) -> Callable[..., Any]:
     # What is there now stays for ever. To look through it for rubbish takes tens of milliseconds, all requests waiting.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
     return application
 
 

@@ -79,6 +79,9 @@ _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _LAST = (_ALPHABET, "", _ALPHABET[::16], _ALPHABET[::4])
 """Characters that may end a text, by its length modulo 4: those whose unused bits are zero."""
 
+_PADDING = (b"", b"===", b"==", b"=")
+"""What base64 has at the end of a text, by its length modulo 4."""
+
 _TO_STANDARD = bytes.maketrans(b"-_+/", b"+/!!")
 """From base64url to base64, with what is base64 alone turned into what is neither."""
 
@@ -127,7 +130,7 @@ def _to_base64(bits: bytes) -> str:
 
 def _from_base64(text: str, index: int) -> bytes:
     try:
-        bits = binascii.a2b_base64(text.encode().translate(_TO_STANDARD) + b"=" * (-len(text) % 4), strict_mode=True)
+        bits = binascii.a2b_base64(text.encode().translate(_TO_STANDARD) + _PADDING[len(text) % 4], strict_mode=True)
     except ValueError:
         bits = b""
     # One spelling only: the last character has no stray bits.

@@ -51,6 +51,7 @@ _LOCKS = 0x68756262  # "hubb": the space of PostgreSQL's advisory locks that is 
 _HORIZON = 0x6F72697A
 _MIGRATING = 0x6D696772
 _SESSION = "hubbub_session"
+_WRITES = "hubbub_writes"
 _LOOK_AT_SESSION = text("""
     SELECT pg_backend_pid(), EXISTS (
         SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND pid = pg_backend_pid()
@@ -86,9 +87,10 @@ def reaching() -> Iterator[None]:
         raise StoreUnavailableError(
             f"store: all {CONNECTIONS} connections of this process have been in use for {CONNECTION_SECONDS:g} s"
         ) from error
-    except DBAPIError as error:
-        told = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-        conflict = getattr(error.orig, "sqlstate", None) in _CONFLICTS
+    except (DBAPIError, sqlite3.Error) as error:
+        said = error.orig if isinstance(error, DBAPIError) else error
+        told = str(said).strip().splitlines() or [type(said).__name__]
+        conflict = getattr(said, "sqlstate", None) in _CONFLICTS
         raise (StoreConflictError if conflict else StoreUnavailableError)(f"store: {told[0]}") from error
 
 
@@ -113,6 +115,16 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """Open a transaction that will write: on SQLite it is the only one from its first moment on."""
     with reaching(), engine.connect().execution_options(hubbub_writes=True) as connection, connection.begin():
         yield connection
+
+
+def execute_plainly(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> Any:
+    """Execute a statement as the driver wants it spelled, and give something with `rowcount` and `fetchone`.
+
+    For what is done with every commit: SQLAlchemy takes as long to hand a statement on as SQLite does to execute it.
+    """
+    if connection.dialect.name == "sqlite":
+        return connection.connection.driver_connection.execute(statement, parameters)  # type: ignore[union-attr]
+    return connection.exec_driver_sql(statement, parameters)
 
 
 def lock_migrations(connection: Connection) -> None:
@@ -162,7 +174,7 @@ def change_counter(connection: Connection) -> int | None:
     There nobody else writes to a shard, so that only what all share has to be read again.
     """
     if connection.dialect.name == "sqlite":
-        return int(connection.exec_driver_sql("PRAGMA data_version").scalar_one())
+        return int(execute_plainly(connection, "PRAGMA data_version").fetchone()[0])
     return None
 
 
@@ -195,16 +207,18 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        if not connection.get_execution_options().get("hubbub_writes", False):
+        writes = connection.get_execution_options().get("hubbub_writes", False)
+        if connection.info.get(_WRITES, False) != writes:
+            # Who writes asks for the file by itself, fairly, and nobody is in its way once it has it.
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {0 if writes else 1000 * BUSY_SECONDS:.0f}")
+            connection.info[_WRITES] = writes
+        if not writes:
             connection.exec_driver_sql("BEGIN")
             return
-        connection.exec_driver_sql("PRAGMA busy_timeout = 0")
         try:
             execute_patiently(connection.connection.driver_connection, _BEGIN, BUSY_SECONDS)  # type: ignore[arg-type]
         except sqlite3.OperationalError:
             connection.exec_driver_sql(_BEGIN)  # once more, so that SQLAlchemy tells what is wrong
-        finally:
-            connection.exec_driver_sql(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS:.0f}")
 
     return engine
 

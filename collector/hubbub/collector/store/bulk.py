@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hubbub.collector.store.backend import execute_plainly
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
@@ -91,7 +93,7 @@ def put_ids(connection: Connection, rows: Sequence[IdRow]) -> int:
     """Store ids of batches, and tell how many of them were not there before."""
     ids = b"".join([identity for identity, _ in rows])
     days = msgspec.json.encode([day for _, day in rows]).decode()
-    return connection.exec_driver_sql(_PUT_IDS[connection.dialect.name], (ids, days)).rowcount
+    return int(execute_plainly(connection, _PUT_IDS[connection.dialect.name], (ids, days)).rowcount)
 
 
 def put_tallies(connection: Connection, shard: int, rows: Sequence[TallyRow]) -> None:
@@ -100,7 +102,7 @@ def put_tallies(connection: Connection, shard: int, rows: Sequence[TallyRow]) ->
     told = [(*row[:-1], start, len(row[-1])) for row, start in zip(rows, starts, strict=False)]
     counts = b"".join([row[-1] for row in rows])
     parameters = (counts, shard, msgspec.json.encode(told).decode())
-    connection.exec_driver_sql(_PUT_TALLIES[connection.dialect.name], parameters)
+    execute_plainly(connection, _PUT_TALLIES[connection.dialect.name], parameters)
 
 
 def put_parts(connection: Connection, rows: Sequence[PartRow]) -> None:
@@ -109,4 +111,4 @@ def put_parts(connection: Connection, rows: Sequence[PartRow]) -> None:
     told = [(*row[:-1], start, len(row[-1])) for row, start in zip(rows, starts, strict=False)]
     names = os.urandom(PART_BYTES * len(rows))
     parameters = (names, b"".join([row[-1] for row in rows]), msgspec.json.encode(told).decode())
-    connection.exec_driver_sql(_PUT_PARTS[connection.dialect.name], parameters)
+    execute_plainly(connection, _PUT_PARTS[connection.dialect.name], parameters)
