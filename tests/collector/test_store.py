@@ -321,18 +321,19 @@ def test_all_kinds_of_metrics_are_stored(store: Store) -> None:
     shard.close()
 
 
-def test_of_a_commit_that_fails_halfway_nothing_is_kept(ready: Store) -> None:
-    """The ids of its batches were stored already; whoever sends them again is counted."""
+@pytest.mark.parametrize("missing", ["batch", "tally"])
+def test_of_a_commit_that_fails_nothing_is_kept(ready: Store, missing: str) -> None:
+    """Not the ids either, which are stored before the tallies: whoever sends them again is counted."""
     oracle = Oracle()
     body, slots = oracle.batch()
     shard = ready.shard(REGISTRY)
     with writing(ready.engine) as connection:
-        connection.exec_driver_sql("ALTER TABLE tally RENAME TO elsewhere")
-    with pytest.raises(StoreUnavailableError, match=r"^store: .*tally.*$"):
+        connection.exec_driver_sql(f"ALTER TABLE {missing} RENAME TO elsewhere")
+    with pytest.raises(StoreUnavailableError, match=rf"^store: .*{missing}.*$"):
         shard.commit([judged(body)])
     shard.close()
     with writing(ready.engine) as connection:
-        connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO tally")
+        connection.exec_driver_sql(f"ALTER TABLE elsewhere RENAME TO {missing}")
     verify(ready, oracle)
     shard = ready.shard(REGISTRY)
     assert shard.commit([judged(body)]) == [True]

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from hubbub.collector.acceptance import Judged
     from hubbub.collector.collector import Collector
+    from hubbub.collector.ingest import Header
 
     Scope = dict[str, Any]
     Receive = Callable[[], Awaitable[dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Awaitable[None]]
-    Header = Callable[[str], str | None]
     Headers = tuple[tuple[str, str], ...]
 
 COMMIT_SECONDS = 10.0
@@ -286,7 +286,7 @@ class AsgiFront(Front):
 async def send_answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
     """Send an answer, if somebody is there to read it."""
     try:
-        await send({"type": "http.response.start", "status": status, "headers": _asgi_lines(headers, len(body))})
+        await send({"type": "http.response.start", "status": status, "headers": [*_asgi_lines(headers, len(body))]})
         await send({"type": "http.response.body", "body": body})
     except OSError:  # nobody is there to read it
         return
@@ -336,6 +336,6 @@ def _asgi_header(given: dict[bytes, bytes], name: str) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _asgi_lines(headers: Headers, length: int) -> list[tuple[bytes, bytes]]:
+def _asgi_lines(headers: Headers, length: int) -> tuple[tuple[bytes, bytes], ...]:
     lines = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    return [*lines, (b"content-length", b"%d" % length)]
+    return *lines, (b"content-length", b"%d" % length)

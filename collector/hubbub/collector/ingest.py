@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from hubbub.collector.token import Token
     from hubbub.shared.wire import MediaType
 
+    Header = Callable[[str], str | None]
+    """What a line of the head says, by its name in small letters."""
+
 PATH = "/v1/batches"
 MEDIA_TYPES = (JSON, MSGPACK)
 _ALLOWED_TYPES = " or ".join(MEDIA_TYPES)
@@ -46,13 +49,10 @@ class Head:
     compressed: bool
 
 
-def look_at_head(header: Callable[[str], str | None], key: Token | None) -> Head:
+def look_at_head(header: Header, key: Token | None) -> Head:
     """Judge a request before its body is read, by lines of its head."""
-    content_type, content_encoding, content_length = (
-        header("content-type"),
-        header("content-encoding"),
-        header("content-length"),
-    )
+    content_type, content_encoding = header("content-type"), header("content-encoding")
+    content_length = header("content-length")
     if content_type == JSON and content_encoding is None and key is None and _short(content_length):
         return _PLAIN  # as nearly all are
     if key is not None and not key.opens(header("authorization")):

@@ -25,6 +25,7 @@ from hubbub.simulations.demo.outcome import Outcome, compare
 from hubbub.simulations.demo.visit import warm
 from hubbub.simulations.errors import LiveError
 from hubbub.simulations.live import HOST, LiveCollector, free_port, simulate_clients
+from hubbub.simulations.live.signals import ENDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,9 +152,8 @@ def _ending_in_order() -> Iterator[None]:
     then it comes again, a moment later.
     """
     ended = False
-    signals = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
-        signals.append(signal.SIGHUP)
+    # Under nohup it outlives its terminal.
+    signals = [each for each in ENDING if each.name != "SIGHUP" or signal.getsignal(each) != signal.SIG_IGN]
 
     def end(*_: Any) -> None:
         nonlocal ended

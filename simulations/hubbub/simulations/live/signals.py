@@ -9,13 +9,15 @@ from __future__ import annotations
 import signal
 from contextlib import contextmanager
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-ENDING = [getattr(signal, name) for name in ("SIGHUP", "SIGBREAK", "SIGTERM", "SIGINT") if hasattr(signal, name)]
+ENDING: list[signal.Signals] = [
+    getattr(signal, name) for name in ("SIGHUP", "SIGBREAK", "SIGTERM", "SIGINT") if hasattr(signal, name)
+]
 """The signals that end a program, as far as the system has them."""
 
 
@@ -39,7 +41,7 @@ def postponed(wake: Callable[[], object]) -> Iterator[Callable[[], None]]:
             number, frame = came.pop(0)
             handlers[number](number, frame)
 
-    handlers = {each: found for each in ENDING if callable(found := signal.getsignal(each))}
+    handlers: dict[int, Any] = {each: found for each in ENDING if callable(found := signal.getsignal(each))}
     try:
         for each in handlers:
             signal.signal(each, postpone)
