@@ -14,13 +14,14 @@ from hubbub.collector.store import Store
 from shared.registries import EXAMPLE
 
 
-@pytest.fixture(params=["folder", "memory"])
+@pytest.fixture(params=["folder", "memory", "bucket"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """An empty place, of each kind in turn."""
     if request.param == "folder":
         yield Place(str(tmp_path / "archive"))
         return
-    found = Place(f"memory://{tmp_path.name}")
+    root = "memory:/" if request.param == "memory" else request.getfixturevalue("bucket")
+    found = Place(f"{root}/{tmp_path.name}/archive")
     yield found
     for listed in found.files() + found.unfinished():
         found.delete(listed.name)

@@ -2,6 +2,7 @@
 
 from collector.apps import app, client
 from collector.archive_places import folder, place, registry
+from collector.buckets import bucket
 from collector.dashboards import empty, opened, patient, visitor
 from collector.estimated import asking, processes, reader, stocked
 from collector.stores import address, postgres, ready, store
@@ -10,6 +11,7 @@ __all__ = [
     "address",
     "app",
     "asking",
+    "bucket",
     "client",
     "empty",
     "folder",

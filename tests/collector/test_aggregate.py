@@ -91,18 +91,20 @@ def test_a_counter_that_is_not_installed_is_told_in_one_line(tmp_path: Path) -> 
     assert (told.returncode, told.stdout) == (1, "")
 
 
-def test_in_memory_and_by_processes_and_in_pieces_it_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+def test_from_wherever_and_by_processes_and_in_pieces_it_is_the_same(
+    tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
+    memory, far = f"memory://{tmp_path.name}", f"{bucket}/{tmp_path.name}"
     reports = fill(tmp_path / "a", group=50)
-    fill(f"memory://{tmp_path.name}")
+    fill(memory)
+    fill(far, group=50)
     right = expected(reports)
     monkeypatch.setattr(counting, "POINT_REPORTS", 120)
     monkeypatch.setattr(counting, "LOOKED_AT", 2)
     monkeypatch.setattr(counting, "LOOKED_AT_HERE", 0)
     monkeypatch.setattr(counting, "WORTHWHILE_BYTES", 1)
-    for arguments in ([tmp_path / "a", "--workers", 2], [f"memory://{tmp_path.name}", "--workers", 2]):
-        told = run(*arguments, "--json")
+    for arguments in ([tmp_path / "a"], [memory], [far], [far, "--engine", "dask"]):
+        told = run(*arguments, "--workers", 2, "--json")
         assert told.code == 0, told.err
         document = json.loads(told.out)
         assert Tally.parse(json.dumps(document["tally"]), METRIC) == right

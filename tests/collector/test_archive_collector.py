@@ -1,43 +1,18 @@
 """A collector keeps its archive by itself: it writes, catches up with a place that failed, and purges."""
 
-import threading
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from flask import Flask
 
-from collector.apps import collector_of, post, running
+from collector.apps import collector_of, running
 from collector.archive_places import faults
 from collector.archived import in_parts, verify_archive
 from collector.oracle import METRIC, REGISTRY, Oracle
+from collector.watched import send, value, wait_until
 from hubbub.collector.archive import keeping
 from hubbub.collector.archive.place import Place
 from hubbub.collector.store import Store
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Ask until something is so, which another thread does."""
-    for _ in range(6000):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError
-
-
-def send(app: Flask, oracle: Oracle, batches: int) -> None:
-    client = app.test_client()
-    for _ in range(batches):
-        body, slots = oracle.batch(1)
-        assert post(client, body).status_code == 200
-        oracle.acknowledge(slots)
-
-
-def value(app: Flask, name: str) -> float:
-    shown = collector_of(app).monitoring.show().decode()
-    [line] = [line for line in shown.splitlines() if line.startswith(f"{name} ")]
-    return float(line.split()[1])
 
 
 def test_a_collector_keeps_its_archive_by_itself(
@@ -100,18 +75,18 @@ def test_whatever_a_file_system_raises_the_archiver_goes_on(
         assert value(app, "hubbub_archive_errors_total") == 2
 
 
-def test_a_collector_purges_its_archive_with_its_tallies(address: str, folder: Place, tmp_path: Path) -> None:
+def test_a_collector_purges_its_archive_with_its_tallies(address: str, place: Place, tmp_path: Path) -> None:
     oracle = Oracle()
-    options = {"store": address, "archive": folder.address, "archive_reports": 1, "keep_days": 30}
+    options = {"store": address, "archive": place.address, "archive_reports": 1, "keep_days": 30}
     with running(tmp_path, REGISTRY, **options) as app:
         send(app, oracle, 1)
-        wait_until(lambda: len(folder.files()) == 1)
+        wait_until(lambda: len(place.files()) == 1)
         collector = collector_of(app)
         collector.purge()
-        assert len(folder.files()) == 1
+        assert len(place.files()) == 1
         collector.acceptance.clock = lambda: oracle.latest + timedelta(days=31)
         collector.purge()
-        assert folder.files() == []
+        assert place.files() == []
         assert collector.store.tally(METRIC).reports == 0
 
 

@@ -49,11 +49,6 @@ def table(head: FileHead, cohorts: object, bits: list[bytes], **changed: Any) ->
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-@pytest.fixture(params=["folder", "memory"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return Place(str(tmp_path / "archive") if request.param == "folder" else f"memory://{tmp_path.name}/archive")
-
-
 @pytest.mark.parametrize("metric", [REGISTRY[name] for name in ("homepage", "theme", "startup_ms", "language")])
 def test_what_is_written_is_read_and_nothing_of_its_order(metric: Metric, place: Place) -> None:
     reports = drawn(metric)
@@ -86,6 +81,12 @@ def test_parts_of_a_file_are_read_one_by_one(place: Place) -> None:
     [last] = read_groups(place, name, [2])
     assert last.packed.tolist() == reports.packed[80:].tolist()
     assert len(read_reports(place, name).packed) == head.reports == 100
+
+
+def test_a_file_that_is_not_there_is_told_the_same_everywhere(place: Place) -> None:
+    for ask in (lambda: read_head(place, "a.parquet"), lambda: place.read("a.parquet")):
+        with pytest.raises(ArchiveError, match=r"archive/a\.parquet: No such file or directory; allowed: "):
+            ask()
 
 
 def test_a_row_group_is_read_in_parts_with_the_runs_of_each(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

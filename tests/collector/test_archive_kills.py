@@ -28,6 +28,9 @@ NAMED = [step for step in STEPS if step != "random"]
 LATEST_SECONDS = 0.08
 """Some files long, so that a kill falls on any moment of one."""
 
+FAR_SECONDS = 1.0
+"""The same where a file is sent to a bucket; the first of a process waits until it has met the server."""
+
 DEAD_SECONDS = 30
 """PostgreSQL notices that somebody has gone as soon as it has done what he asked for."""
 
@@ -98,21 +101,21 @@ def wait_for_the_dead(store: Store) -> None:
         time.sleep(0.001)  # there is no event to wait for
 
 
-def kill(address: str, folder: Path, kills: int) -> None:
+def kill(address: str, place: Place, folder: Path, kills: int) -> None:
     """Kill at every named step in turn and, as often, at random; verify after each, and repair after some."""
     with closing(Store(address)) as store:
         store.prepare(REGISTRY)
-        _kill(store, folder, kills)
+        _kill(store, place, folder, kills)
 
 
-def _kill(store: Store, folder: Path, kills: int) -> None:
+def _kill(store: Store, place: Place, folder: Path, kills: int) -> None:
     chance = random.Random(kills)
-    place = Place(str(folder / "archive"))
+    latest = LATEST_SECONDS if place.local else FAR_SECONDS
     seen: set[str] = set()
     with children(store.engine.url.render_as_string(hide_password=False), place, folder) as killed:
         for number in range(kills):
             step = "random" if number % 2 else NAMED[number // 2 % len(NAMED)]
-            killed.kill_one(step, chance.uniform(0, LATEST_SECONDS))
+            killed.kill_one(step, chance.uniform(0, latest))
             wait_for_the_dead(store)
             verify_archive(store, place)
             told = list(find_archive_faults(store, place))
@@ -133,12 +136,19 @@ def _kill(store: Store, folder: Path, kills: int) -> None:
 
 
 def test_a_few_kills_at_every_step_leave_archive_and_tally_agreeing(tmp_path: Path) -> None:
-    kill(f"sqlite:///{tmp_path}/hubbub.db", tmp_path, 2 * len(NAMED))
+    kill(f"sqlite:///{tmp_path}/hubbub.db", Place(str(tmp_path / "archive")), tmp_path, 2 * len(NAMED))
+
+
+@pytest.mark.slow
+def test_kills_of_collectors_that_write_to_a_bucket_leave_archive_and_tally_agreeing(
+    tmp_path: Path, bucket: str
+) -> None:
+    kill(f"sqlite:///{tmp_path}/hubbub.db", Place(f"{bucket}/{tmp_path.name}"), tmp_path, 2 * len(NAMED))
 
 
 @pytest.mark.slow
 def test_a_hundred_kills_leave_archive_and_tally_agreeing(tmp_path: Path, address: str) -> None:
-    kill(address, tmp_path, 100)
+    kill(address, Place(str(tmp_path / "archive")), tmp_path, 100)
 
 
 @pytest.mark.slow

@@ -220,7 +220,9 @@ def _reading(place: Place, name: str) -> Iterator[None]:
     arrow = library("pyarrow")
     try:
         yield
-    except (OSError, arrow.ArrowException) as error:
+    except ArchiveError:
+        raise
+    except (place.faults, arrow.ArrowException) as error:
         fault = str(error).strip().partition("\n")[0] or type(error).__name__
         raise _refused(place.path(name), f"cannot be read ({fault})", "a whole Parquet file") from None
 

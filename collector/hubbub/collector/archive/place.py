@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,13 +35,16 @@ class Place:
         fsspec = library("fsspec")
         try:
             self._system, root = fsspec.core.url_to_fs(address)
-        except (ImportError, OSError, TypeError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001  (some connect at once, and raise what they like if they cannot)
             shown = re.sub("//[^/]*@", "//", address)  # a password may be in it
-            raise ArchiveError(f"archive {shown}: {error}; allowed: a folder, or an address of fsspec") from None
+            told = str(error).replace(address, shown)
+            raise ArchiveError(f"archive {shown}: {told}; allowed: a folder, or an address of fsspec") from None
         self._root: str = root.rstrip("/")
         self._only: str | None = None
         self.local: bool = isinstance(self._system, fsspec.get_filesystem_class("file"))
         """Whether it is a folder of this machine."""
+        self.faults: type[Exception] = OSError if self.local else Exception
+        """What may be raised by whoever looks at it: libraries of places far away have errors of their own."""
         self.address: str = root if self.local else address  # whoever is told it may be in another folder
         self.reachable: bool = not isinstance(self._system, fsspec.get_filesystem_class("memory"))
         """Whether another process sees the same files at this address."""
@@ -60,7 +64,6 @@ class Place:
 
     def _kind(self) -> str | None:
         with self._asking(""):
-            self._system.invalidate_cache()
             try:
                 kind: str = self._system.info(self._root)["type"]
             except FileNotFoundError:
@@ -78,7 +81,6 @@ class Place:
     def _all(self) -> list[Listed]:
         if self._only is not None:
             with self._asking(self._only):
-                self._system.invalidate_cache()
                 return [Listed(self._only, int(self._system.size(self.path(self._only))))]
         found, folders = [], [self._root] if self.exists() else []
         while folders:
@@ -122,8 +124,18 @@ class Place:
             if self.local:
                 _write_local(Path(self.path(name)), content)
             else:
-                self._system.makedirs(self.path(name).rpartition("/")[0], exist_ok=True)
+                self._make_folders(self.path(name).rpartition("/")[0])
                 self._system.pipe_file(self.path(name), content)
+
+    def _make_folders(self, folder: str) -> None:
+        """Make a folder and those above it, but nothing that is in no folder: that may be a bucket, and is not ours."""
+        missing = []
+        while "/" in folder.strip("/") and not self._system.isdir(folder):
+            missing.append(folder)
+            folder = folder.rpartition("/")[0]
+        for each in reversed(missing):
+            with suppress(FileExistsError):  # somebody else may be as far
+                self._system.mkdir(each, create_parents=False)
 
     def delete(self, name: str) -> None:
         """Delete a file; one that is gone already is fine."""
@@ -136,11 +148,22 @@ class Place:
     @contextmanager
     def _asking(self, name: str) -> Iterator[None]:
         try:
+            self._system.invalidate_cache()  # others write there too, and some systems remember what a folder held
             yield
-        except OSError as error:
-            # By number where there is one: pyarrow tells the path again.
-            fault = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
-            raise ArchiveError(f"{self.path(name)}: {fault}; allowed: a place that can be reached and used") from None
+        except self.faults as error:
+            path = self.path(name)
+            fault = _fault(error, path)
+            raise ArchiveError(f"{path}: {fault}; allowed: a place that can be reached and used") from None
+
+
+def _fault(error: Exception, path: str) -> str:
+    """Tell what went wrong: by number where there is one, for pyarrow tells the path again; so do some who miss it."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    told = str(error).strip().partition("\n")[0]
+    if isinstance(error, FileNotFoundError) and told == path:
+        return os.strerror(errno.ENOENT)
+    return told or type(error).__name__
 
 
 def _write_local(path: Path, content: bytes) -> None:
