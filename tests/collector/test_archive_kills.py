@@ -152,11 +152,13 @@ def test_a_hundred_kills_leave_archive_and_tally_agreeing(tmp_path: Path, addres
 
 
 @pytest.mark.slow
-def test_a_served_archive_is_exact_under_load_with_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("far", [False, True], ids=["folder", "bucket"])
+def test_a_served_archive_is_exact_under_load_with_kills(tmp_path: Path, bucket: str, far: bool) -> None:
     """The whole of it: two processes, batches over HTTP, files of the smallest size that an operator may choose."""
     chance = random.Random(1)
     address = f"sqlite:///{tmp_path}/hubbub.db"
-    oracle, place, store = Oracle(), Place(str(tmp_path / "archive")), Store(address)
+    place = Place(f"{bucket}/{tmp_path.name}" if far else str(tmp_path / "archive"))
+    oracle, store = Oracle(), Store(address)
     settings = {"workers": 2, "archive": place.address, "archive_reports": 1000}
     with serving(tmp_path, address, **settings) as served, sending(oracle, served.url) as senders:
         for _ in range(6):
