@@ -99,7 +99,7 @@ def _look(cohorts: NDArray[np.integer], reports: int) -> tuple[int, Runs | None]
         runs = find_runs(cohorts) if reports >= MANY or not reports else None
         if runs is not None:
             return runs.groups, runs
-        if cohorts.min() >= 0:
+        if cohorts.dtype.kind == "u" or cohorts.min() >= 0:
             return int(cohorts.max()) + 1, None
     raise ParameterError(
         f"cohorts: has shape {cohorts.shape} of {cohorts.dtype}; allowed: a whole number from 0 for each of {reports}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import lcm
+from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from hubbub.collector.count.runs import Runs
 
-SLAB_BYTES = 64
-"""The least that a slab has; it also has whole words and whole reports."""
+SLAB_BYTES = 96
+"""The most that a slab has, unless it takes more to have whole words and whole reports."""
 
 MOST_BYTES = 256 << 20
 """What waits and the digits of all cohorts may take; where that is not enough, reports are sorted instead."""
@@ -74,17 +74,19 @@ def _add_runs(counts: NDArray[np.int64], packed: NDArray[np.uint8], runs: Runs) 
 
 
 def _add_mixed(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: NDArray[np.integer]) -> None:
-    slab = _slab(packed)
+    slab, width = _slab(packed), packed.shape[1]
     waiting = np.empty((len(counts), kernels.SLABS * slab // 8), np.uint64)
     digits = np.zeros((len(counts), _levels(packed), slab // 8), np.uint64)
     numbers = np.ascontiguousarray(cohorts, np.uint32)
-    kernels.mixed_adder()(counts, packed, numbers, waiting.view(np.uint8).reshape(-1), waiting, digits)
+    item = gcd(8, width)
+    source, moved = (memory.reshape(-1).view(f"u{item}") for memory in (packed, waiting))
+    kernels.mixed_adder(item, width // item)(counts, source, numbers, width, moved, waiting, digits)
 
 
 def _slab(packed: NDArray[np.uint8]) -> int:
     """Bytes of a slab: whole words, whole reports."""
     least = lcm(8, packed.shape[1])
-    return -(-SLAB_BYTES // least) * least
+    return max(SLAB_BYTES // least, 1) * least
 
 
 def _levels(packed: NDArray[np.uint8]) -> int:

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 SLABS = 16
 """How many are added at a time, with all that lies between in registers."""
 
+MOST_FIXED = 16
+"""Reports of up to so many items are moved by machine code for just that number: a loop would take longer."""
+
 _ANY_WORDS = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
-_ANY_ROWS = types.Array(types.uint8, 2, "C", readonly=True, aligned=True)
 
 
 def _part(function: F) -> F:
@@ -64,13 +66,15 @@ def runs_adder() -> Callable[..., None]:
 
 
 @cache
-def mixed_adder() -> Callable[..., None]:
-    """Compile what adds reports of mixed cohorts."""
+def mixed_adder(item: int, each: int) -> Callable[..., None]:
+    """Compile what adds reports of mixed cohorts, by the bytes of an item and the items of a report."""
     cohorts = types.Array(types.uint32, 1, "C", readonly=True, aligned=True)
+    kind = getattr(types, f"uint{8 * item}")
+    source = types.Array(kind, 1, "C", readonly=True, aligned=False)
     signature = types.void(
-        types.int64[:, ::1], _ANY_ROWS, cohorts, types.uint8[::1], types.uint64[:, ::1], types.uint64[:, :, ::1]
+        types.int64[:, ::1], source, cohorts, types.int64, kind[::1], types.uint64[:, ::1], types.uint64[:, :, ::1]
     )
-    return _compile(signature, _add_mixed)
+    return _compile(signature, _mixed(each if each <= MOST_FIXED else 0))
 
 
 @_part
@@ -213,40 +217,46 @@ def _add_runs(
         _bring_in(counts[cohorts[run]], digits, width)
 
 
-def _add_mixed(
-    counts: NDArray[np.int64],
-    packed: NDArray[np.uint8],
-    cohorts: NDArray[np.uint32],
-    waiting_bytes: NDArray[np.uint8],
-    waiting: Words,
-    digits: NDArray[np.uint64],
-) -> None:  # pragma: no cover
-    """Add reports of mixed cohorts: they wait until there are sixteen slabs of a cohort, which are then added.
+def _mixed(fixed: int) -> Callable[..., None]:
+    """Give what adds reports of mixed cohorts that have so many items, or as many as they have, if it is 0."""
 
-    `waiting_bytes` is the memory of `waiting`, byte by byte.
-    """
-    carry = np.empty(digits.shape[2], np.uint64)
-    source = packed.reshape(-1)
-    width, full = np.uint64(packed.shape[1]), np.uint64(waiting.shape[1] * 8)
-    ends = np.empty(len(counts), np.uint64)
-    for number in range(len(counts)):
-        ends[number] = np.uint64(number) * full
-    here = np.uint64(0)
-    for report in range(len(cohorts)):
-        cohort = np.uint64(cohorts[report])
-        end = ends[cohort]
-        for byte in range(width):
-            waiting_bytes[end + byte] = source[here + byte]
-        here += width
-        end += width
-        if end == (cohort + np.uint64(1)) * full:
-            _add_sixteen(digits[cohort], carry, waiting[cohort])
-            _carry_on(digits[cohort], carry)
-            end -= full
-        ends[cohort] = end
-    for number in range(len(counts)):
-        for place in range(ends[number], np.uint64(number + 1) * full):
-            waiting_bytes[place] = np.uint8(0)
-        _add_sixteen(digits[number], carry, waiting[number])
-        _carry_on(digits[number], carry)
-        _bring_in(counts[number], digits[number], packed.shape[1])
+    def add(
+        counts: NDArray[np.int64],
+        source: NDArray[np.unsignedinteger],
+        cohorts: NDArray[np.uint32],
+        width: int,
+        moved: NDArray[np.unsignedinteger],
+        waiting: Words,
+        digits: NDArray[np.uint64],
+    ) -> None:  # pragma: no cover
+        """Add reports of mixed cohorts: they wait until there are sixteen slabs of a cohort, which are then added.
+
+        `moved` is the memory of `waiting`, in items as `source` has.
+        """
+        carry = np.empty(digits.shape[2], np.uint64)
+        each = np.uint64(fixed or len(source) // len(cohorts))
+        full = np.uint64(len(moved) // len(counts))
+        ends = np.zeros(len(counts), np.uint64)
+        here = np.uint64(0)
+        for report in range(len(cohorts)):
+            cohort = np.uint64(cohorts[report])
+            end = ends[cohort]
+            there = cohort * full + end
+            for place in range(each):
+                moved[there + place] = source[here + place]
+            here += each
+            end += each
+            if end == full:
+                _add_sixteen(digits[cohort], carry, waiting[cohort])
+                _carry_on(digits[cohort], carry)
+                end = np.uint64(0)
+            ends[cohort] = end
+        for number in range(len(counts)):
+            there = np.uint64(number) * full
+            for place in range(ends[number], full):
+                moved[there + place] = 0
+            _add_sixteen(digits[number], carry, waiting[number])
+            _carry_on(digits[number], carry)
+            _bring_in(counts[number], digits[number], width)
+
+    return add
