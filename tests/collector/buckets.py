@@ -45,6 +45,8 @@ def bucket() -> Iterator[str]:
     with serving() as server, pytest.MonkeyPatch.context() as patch:
         for name, value in SETTINGS.items():
             patch.setenv(name, value)
+        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+            patch.delenv(name, raising=False)
         patch.setenv("AWS_ENDPOINT_URL", server)
         boto3.client("s3").create_bucket(Bucket=NAME)
         yield f"s3://{NAME}"

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import boto3
@@ -36,7 +37,8 @@ def test_a_bucket_is_waited_for_and_never_made(bucket: str, tmp_path: Path, monk
         assert [each["Name"] for each in client.list_buckets()["Buckets"]] == [NAME]
         client.create_bucket(Bucket=name)
         wait_until(lambda: value(app, "hubbub_archive_parts") < 5)
-    assert verify_archive(Store(store), Place(address), oracle).total() == 12
+    with closing(Store(store)) as kept:
+        assert verify_archive(kept, Place(address), oracle).total() == 12
 
 
 def test_what_others_have_just_written_is_found(bucket: str, tmp_path: Path) -> None:
