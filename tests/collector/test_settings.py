@@ -96,7 +96,7 @@ def test_every_setting_can_be_a_variable_and_a_key_of_the_file(registry: str, tm
         ({"keep_days": "20"}, "would purge periods that are still open; allowed: at least days_back and a week, 21"),
         ({"archive": "memory://a"}, "--archive: memory://a would be gone with the process; allowed: a folder"),
         ({"archive": "nonsense://a"}, "--archive: nonsense://a cannot be used: Protocol not known: nonsense"),
-        ({"archive": "s3://no-such-package-here/a"}, "--archive: s3://no-such-package-here/a cannot be used: "),
+        ({"archive": "gs://no-such-package-here/a"}, "--archive: gs://no-such-package-here/a cannot be used: "),
         ({"archive": "ftp://me:top-secret@[::1/a"}, "--archive: the address cannot be used"),
         ({"archive": __file__}, "is a file; allowed: a folder"),
         ({"archive_reports": "999"}, "a whole number from 1000 to 100000000"),
