@@ -8,10 +8,8 @@ import json
 import os
 import random
 import signal
-import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -23,9 +21,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from collector.balancer import balancing, replicas
 from collector.oracle import Oracle
 from collector.postgres import Postgres
-from collector.senders import ANSWER_SECONDS, HANG_SECONDS, REPORTS, sending
+from collector.senders import ANSWER_SECONDS, REPORTS, sending
 from collector.served import Served, serving
 from collector.sockets import connections
+from collector.watched import wait_until
 from docs.pages import page
 from hubbub.collector.store import Store
 from hubbub.collector.store.backend import lock_horizon, writing
@@ -60,14 +59,6 @@ def accepted_by_one(file: Path) -> float:
     metrics = MultiProcessCollector.merge([str(file)])  # type: ignore[no-untyped-call]
     samples = [sample for metric in metrics for sample in metric.samples if sample.name == "hubbub_batches_total"]
     return sum(float(sample.value) for sample in samples if sample.labels["outcome"] == "accepted")
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Ask until something is so: counters are told a moment after the sender is."""
-    deadline = time.monotonic() + HANG_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_batches_that_reach_all_replicas_at_the_same_moment_count_once(tmp_path: Path, postgres: Postgres) -> None:

@@ -1,21 +1,21 @@
 """A collector at work in this process: batches for it, and what it tells of itself meanwhile."""
 
-import threading
+import time
 from collections.abc import Callable
 
 from flask import Flask
 
 from collector.apps import collector_of, post
 from collector.oracle import Oracle
+from collector.senders import HANG_SECONDS
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Ask until something is so, which another thread does."""
-    for _ in range(6000):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError
+    """Ask until something is so, which another thread or process does: there is no event to wait for."""
+    deadline = time.monotonic() + HANG_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def send(app: Flask, oracle: Oracle, batches: int) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from hubbub.collector.archive.libraries import library
-from hubbub.collector.archive.place import ENDING
+from hubbub.collector.archive.place import ENDING, in_one_line
 from hubbub.collector.count import find_runs
 from hubbub.collector.errors import ArchiveError
 from hubbub.shared.wire import MAX_BITS, MAX_COHORTS, MAX_NAME, MAX_VERSION
@@ -223,8 +223,7 @@ def _reading(place: Place, name: str) -> Iterator[None]:
     except ArchiveError:
         raise
     except (place.faults, arrow.ArrowException) as error:
-        fault = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise _refused(place.path(name), f"cannot be read ({fault})", "a whole Parquet file") from None
+        raise _refused(place.path(name), f"cannot be read ({in_one_line(error)})", "a whole Parquet file") from None
 
 
 @cache

@@ -124,10 +124,10 @@ class Place:
             if self.local:
                 _write_local(Path(self.path(name)), content)
             else:
-                self._make_folders(self.path(name).rpartition("/")[0])
+                self._make_far_folders(self.path(name).rpartition("/")[0])
                 self._system.pipe_file(self.path(name), content)
 
-    def _make_folders(self, folder: str) -> None:
+    def _make_far_folders(self, folder: str) -> None:
         """Make a folder and those above it, but nothing that is in no folder: that may be a bucket, and is not ours."""
         missing = []
         while "/" in folder.strip("/") and not self._system.isdir(folder):
@@ -160,10 +160,13 @@ def _fault(error: Exception, path: str) -> str:
     """Tell what went wrong: by number where there is one, for pyarrow tells the path again; so do some who miss it."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
-    told = str(error).strip().partition("\n")[0]
-    if isinstance(error, FileNotFoundError) and told == path:
-        return os.strerror(errno.ENOENT)
-    return told or type(error).__name__
+    told = in_one_line(error)
+    return os.strerror(errno.ENOENT) if isinstance(error, FileNotFoundError) and told == path else told
+
+
+def in_one_line(error: Exception) -> str:
+    """What an error says, or what it is called if it says nothing."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _write_local(path: Path, content: bytes) -> None:

@@ -80,7 +80,8 @@ def _add_mixed(counts: NDArray[np.int64], packed: NDArray[np.uint8], cohorts: ND
     numbers = np.ascontiguousarray(cohorts, np.uint32)
     item = gcd(8, width)
     source, moved = (memory.reshape(-1).view(f"u{item}") for memory in (packed, waiting))
-    kernels.mixed_adder(item, width // item)(counts, source, numbers, width, moved, waiting, digits)
+    fixed = width // item if width // item <= kernels.MOST_FIXED else 0
+    kernels.mixed_adder(item, fixed)(counts, source, numbers, width, moved, waiting, digits)
 
 
 def _slab(packed: NDArray[np.uint8]) -> int:

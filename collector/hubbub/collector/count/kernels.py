@@ -66,15 +66,15 @@ def runs_adder() -> Callable[..., None]:
 
 
 @cache
-def mixed_adder(item: int, each: int) -> Callable[..., None]:
-    """Compile what adds reports of mixed cohorts, by the bytes of an item and the items of a report."""
+def mixed_adder(item: int, fixed: int) -> Callable[..., None]:
+    """Compile what adds reports of mixed cohorts, by the bytes of an item and the items of a report, or 0 for any."""
     cohorts = types.Array(types.uint32, 1, "C", readonly=True, aligned=True)
     kind = getattr(types, f"uint{8 * item}")
     source = types.Array(kind, 1, "C", readonly=True, aligned=False)
     signature = types.void(
         types.int64[:, ::1], source, cohorts, types.int64, kind[::1], types.uint64[:, ::1], types.uint64[:, :, ::1]
     )
-    return _compile(signature, _mixed(each if each <= MOST_FIXED else 0))
+    return _compile(signature, _mixed(fixed))
 
 
 @_part
