@@ -32,7 +32,7 @@ from hubbub.shared.command_line import hubbub
 from hubbub.shared.encode.rounding import GRID
 from hubbub.shared.kinds import EVEN_ENOUGH
 from hubbub.shared.metric import COMBINE, KINDS
-from hubbub.shared.planning import ALPHA, POWER
+from hubbub.shared.planning import ALPHA, DEFAULT_MIN_COHORT_REPORTS, MIN_COHORT_DEVICES, POWER
 from hubbub.shared.privacy import Promise
 from hubbub.shared.promise import forms_of
 from hubbub.shared.registry import DEFAULT_COMBINE, DEFAULT_VERSION
@@ -158,6 +158,10 @@ def test_every_form_of_privacy_is_documented_and_no_other() -> None:
         ("docs/app-developer.md", f"within {outbox.MAX_AGE_SECONDS / 86400:g} days"),
         ("docs/app-developer.md", f"more than {outbox.MAX_BATCHES} batches or {outbox.MAX_BYTES >> 20} MiB"),
         ("docs/app-developer.md", f"up to {outbox.LAST_BACKOFF_SECONDS / 3600:g} hours"),
+        ("docs/command-line.md", f"A cohort needs {MIN_COHORT_DEVICES} devices"),
+        ("docs/command-line.md", f"at least {MIN_COHORT_DEVICES} devices in each cohort"),
+        ("docs/operator.md", f"fewer than {MIN_COHORT_DEVICES} devices in a cohort"),
+        ("docs/operator.md", f'"fewer than {DEFAULT_MIN_COHORT_REPORTS}"'),
         ("docs/command-line.md", f"{POWER:.0%}".replace("%", " %") + " power"),
         ("docs/command-line.md", f"a chance of {ALPHA:.0%}".replace("%", " %")),
     ],

@@ -33,7 +33,7 @@ class Served:
         self.url = f"http://127.0.0.1:{self.port}"
         self.store = store
         self._process: subprocess.Popen[bytes] | None = None
-        self._settings = {"store": store, "port": self.port, "admin_token": TOKEN, **settings}
+        self._settings = {"store": store, "port": self.port, "admin_token": TOKEN, "min_cohort_reports": 1, **settings}
         self.registry = folder / f"metrics-{self.port}.toml"
         self.registry.write_text(registry)
         self.log = folder / f"log-{self.port}"

@@ -17,6 +17,7 @@ from hubbub.collector.openapi import document
 from hubbub.collector.token import Token
 from hubbub.shared import Batch, Registry, Report, encode_batch
 from hubbub.shared.period import today
+from hubbub.shared.planning import DEFAULT_MIN_COHORT_REPORTS
 from hubbub.shared.text import MAX_TEXT_BYTES
 from hubbub.shared.wire import new_batch_id
 from shared.registries import EXAMPLE, example
@@ -165,10 +166,11 @@ def test_metrics_tell_what_there_is(client: FlaskClient, reader: FlaskClient) ->
 def test_a_tally_is_told_for_the_days_that_are_asked_about(client: FlaskClient, reader: FlaskClient) -> None:
     day = today()
     reports = [Report("crashed", 1, day - timedelta(days=days), 0, b"\x01") for days in range(4)]
-    post(client, encode_batch(Batch(new_batch_id(), tuple(reports))))
+    for _ in range(DEFAULT_MIN_COHORT_REPORTS):
+        post(client, encode_batch(Batch(new_batch_id(), tuple(reports))))
     metric = example()["crashed"]
     whole = Tally.parse(reader.get("/v1/metrics/crashed/tally").data, metric)
-    assert whole == Tally.of(metric, reports)
+    assert whole == Tally.of(metric, reports * DEFAULT_MIN_COHORT_REPORTS)
     start, end = day - timedelta(days=2), day - timedelta(days=1)
     part = reader.get(f"/v1/metrics/crashed/tally?start={start}&end={end}").get_json()
     assert part == {
@@ -176,7 +178,8 @@ def test_a_tally_is_told_for_the_days_that_are_asked_about(client: FlaskClient, 
         "version": 1,
         "start": start.isoformat(),
         "end": end.isoformat(),
-        "cohorts": [{"cohort": 0, "n": 2, "counts": [2]}],
+        "cohorts": [{"cohort": 0, "n": 20, "counts": [20]}],
+        "withheld": {"cohorts": 0, "reports": 0, "min_cohort_reports": 10},
     }
 
 

@@ -61,7 +61,7 @@ PIP = Rule(
 shows that the extras are enough for the guides, not that the network has it."""
 
 RULES = (
-    Rule(r"hubbub registry check metrics\.toml", shows="homepage"),
+    Rule(r"hubbub registry check metrics\.toml( --devices 1000)?", shows="homepage"),
     Rule(r"hubbub privacy metrics\.toml", shows="homepage"),
     Rule(r"hubbub plan string .*", shows=r"privacy = \{"),
     Rule(r"hubbub preview .*", shows="homepage"),

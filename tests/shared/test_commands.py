@@ -45,8 +45,19 @@ class TestRegistryCheck:
         assert f"{registry}: 8 metric(s), no problem" in told
         assert "language version 3: string, every once, ab0d4edba4fe465b" in told
         as_json = json.loads(run("registry", "check", registry, "--json").stdout)
-        assert as_json["problems"] == []
+        assert (as_json["problems"], as_json["warnings"]) == ([], [])
         assert [each["fingerprint"] for each in as_json["metrics"]] == [m.fingerprint for m in example().values()]
+
+    def test_cohorts_that_are_too_many_for_the_devices_are_printed(self, registry: str) -> None:
+        printed = run("registry", "check", registry, "--devices", "1000").stdout.splitlines()
+        warnings = [line for line in printed if line.startswith("warning: ")]
+        assert warnings[0] == (
+            "warning: homepage: 64 cohorts for 1,000 devices leave 16 devices in a cohort; "
+            "a collector withholds cohorts with fewer than 10 reports: use at most 32 cohorts"
+        )
+        as_json = json.loads(run("registry", "check", registry, "--devices", "1000", "--json").stdout)
+        assert [f"warning: {warning}" for warning in as_json["warnings"]] == warnings
+        assert "warning" not in run("registry", "check", registry, "--devices", "1000000").stdout
 
     def test_every_problem_is_printed_with_metric_and_key(self, tmp_path: Path) -> None:
         path = tmp_path / "bad.toml"

@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from hubbub.shared import ParameterError, Registry
+from hubbub.shared.encode import Bloom, Bucket, Encoding
 from hubbub.shared.metric import Kind
-from hubbub.shared.planning import Goal, Outlook, plan
+from hubbub.shared.planning import MIN_COHORT_DEVICES, Goal, Outlook, cohort_warnings, plan
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,6 +58,52 @@ def test_few_buckets_send_one_bit_and_many_send_all() -> None:
     assert plan(goal("histogram", buckets=3)).recommended.parameters["sent"] == 1
     assert plan(goal("histogram", buckets=5)).recommended.parameters["sent"] == 5
     assert plan(goal("histogram", buckets=4096)).recommended.parameters["sent"] == 4096
+
+
+@pytest.mark.parametrize("kind", ["string", "histogram"])
+@pytest.mark.parametrize("devices", [20, 39, 100, 1_000, 20_000, 10**6])
+@pytest.mark.parametrize("size", [2, 3, 100, 4096])
+def test_a_plan_leaves_enough_devices_in_every_cohort(kind: Kind, devices: int, size: int) -> None:
+    made = plan(goal(kind, devices=devices, candidates=size, buckets=size))
+    assert devices / made.recommended.parameters["cohorts"] >= MIN_COHORT_DEVICES
+    assert not any("withholds" in warning for warning in made.warnings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "warning"),
+    [
+        (
+            "flag",
+            {"devices": 12},
+            "12 devices in 1 cohort are too few",
+        ),
+        (
+            "string",
+            {"devices": 100, "candidates": 10**6},
+            "too few to tell 1,000,000 candidates apart: use at most 4,096 candidates",
+        ),
+    ],
+)
+def test_a_plan_warns_of_too_few_devices(kind: Kind, changes: dict[str, float], warning: str) -> None:
+    [found] = plan(goal(kind, **changes)).warnings
+    assert warning in found
+
+
+@pytest.mark.parametrize(
+    ("encoding", "devices", "words"),
+    [
+        (Bloom(128, 1, 1024), 1_000, "1,024 cohorts for 1,000 devices leave 1 device in a cohort; "),
+        (Bloom(128, 1, 1024), 1_000, "fewer than 10 reports: use at most 32 cohorts"),
+        (Bloom(128, 1, 2), 39, "use at most 1 cohort"),
+        (Bucket((0.0, 1.0, 2.0, 3.0), 1, 64), 50, "use at most 2 cohorts, with sent = 2 or more"),
+    ],
+)
+def test_cohorts_that_are_too_small_get_advice_that_a_registry_allows(
+    encoding: Encoding, devices: int, words: str
+) -> None:
+    [warning] = cohort_warnings(encoding, devices)
+    assert words in warning
+    assert cohort_warnings(encoding, MIN_COHORT_DEVICES * encoding.cohorts) == []
 
 
 def simulated(side: Outlook, share: float, devices: int, rng: np.random.Generator, runs: int) -> Floats:

@@ -146,9 +146,9 @@ def metrics() -> Response:
 
 @api.get("/v1/metrics/<name>/tally")
 def tally(name: str) -> Response:
-    """The tally of a metric, over the periods from `start` to `end`, both included."""
-    query = Query(request.args, "start", "end")
-    return _json(collector_here().store.tally(metric_named(name), *query.span()).document())
+    """Return the tally of a metric from `start` to `end`, inclusive, without the cells that have too few reports."""
+    query, collector = Query(request.args, "start", "end"), collector_here()
+    return _json(collector.store.published_tally(metric_named(name), collector.min_cohort_reports, *query.span()))
 
 
 @api.get("/v1/metrics/<name>/estimates")

@@ -30,8 +30,8 @@ def create_app(*, registry: Registry | str | os.PathLike[str], store: Store | st
     """Make the collector as a WSGI application, already at work.
 
     `registry` is a registry or a file, `store` a store or an address. `options` are those of `Collector`:
-    `admin_token`, `ingest_key`, `cors_origins`, `days_back`, `days_ahead`, `keep_days`, `archive`, `archive_reports`,
-    `archive_hours`, `queue` and `clock`.
+    `admin_token`, `ingest_key`, `cors_origins`, `days_back`, `days_ahead`, `keep_days`, `min_cohort_reports`,
+    `archive`, `archive_reports`, `archive_hours`, `queue` and `clock`.
     `app.extensions["hubbub"]` is the collector; close it at the end.
     """
     collector = Collector(

@@ -18,6 +18,7 @@ from hubbub.collector.store.retention import purge_batches, purge_parts, purge_t
 from hubbub.collector.token import Token
 from hubbub.collector.writer import DEFAULT_QUEUE, Writer
 from hubbub.shared.period import today
+from hubbub.shared.planning import DEFAULT_MIN_COHORT_REPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,6 +52,7 @@ class Collector:
         days_back: int = DEFAULT_DAYS_BACK,
         days_ahead: int = DEFAULT_DAYS_AHEAD,
         keep_days: int | None = None,
+        min_cohort_reports: int = DEFAULT_MIN_COHORT_REPORTS,
         archive: str | None = None,
         archive_reports: int = DEFAULT_REPORTS,
         archive_hours: float = DEFAULT_HOURS,
@@ -62,6 +64,7 @@ class Collector:
         self.admin_token = None if admin_token is None else Token(admin_token)
         self.ingest_key = None if ingest_key is None else Token(ingest_key)
         self.cors_origins = frozenset(cors_origins)
+        self.min_cohort_reports = min_cohort_reports
         self.monitoring = Monitoring()
         self.acceptance = Acceptance(registry, days_back, days_ahead, clock)
         self.archiver: Archiver | None = None

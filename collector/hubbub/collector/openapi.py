@@ -49,8 +49,7 @@ def document() -> dict[str, Any]:
             },
             "/v1/metrics/{name}/tally": {
                 "parameters": [_NAME],
-                "get": _protected("The tally of a metric", _json(TallyDocument), "404")
-                | {"parameters": [_day("start"), _day("end")]},
+                "get": _tally(),
             },
             "/v1/metrics/{name}/estimates": {"parameters": [_NAME], "get": _estimates()},
             "/v1/metrics/{name}/candidates": {
@@ -119,6 +118,14 @@ def _forget() -> dict[str, Any]:
     operation = _protected("Forget the candidates of a metric", {}, "404")
     responses = {status: told for status, told in operation["responses"].items() if status != "200"}
     return operation | {"responses": responses | {"204": {"description": "Forgotten"}}}
+
+
+def _tally() -> dict[str, Any]:
+    [schema], _ = msgspec.json.schema_components([TallyDocument], ref_template=_SCHEMA)
+    # Only tallies that the collector publishes must have the key.
+    published = {"allOf": [schema, {"type": "object", "required": ["withheld"]}]}
+    operation = _protected("The tally of a metric, without small cohorts", {JSON: {"schema": published}}, "404")
+    return operation | {"parameters": [_day("start"), _day("end")]}
 
 
 def _estimates() -> dict[str, Any]:

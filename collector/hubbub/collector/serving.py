@@ -59,6 +59,7 @@ _OPTIONS = (
     "days_back",
     "days_ahead",
     "keep_days",
+    "min_cohort_reports",
     "archive",
     "archive_reports",
     "archive_hours",

@@ -15,6 +15,7 @@ from hubbub.collector.errors import ArchiveError, SettingsError, StoreAddressErr
 from hubbub.collector.store import Store
 from hubbub.collector.writer import DEFAULT_QUEUE
 from hubbub.shared.errors import RegistryError
+from hubbub.shared.planning import DEFAULT_MIN_COHORT_REPORTS
 from hubbub.shared.registry import Registry
 
 if TYPE_CHECKING:
@@ -117,6 +118,12 @@ SETTINGS = (
     Setting("days_back", _whole(1, 365), DEFAULT_DAYS_BACK, "days after its period that a report is accepted"),
     Setting("days_ahead", _whole(0, 7), DEFAULT_DAYS_AHEAD, "days before its period that a report is accepted"),
     Setting("keep_days", _whole(1, 36500), None, "days that tallies are kept; without it, for ever"),
+    Setting(
+        "min_cohort_reports",
+        _whole(1, 1_000_000),
+        DEFAULT_MIN_COHORT_REPORTS,
+        "reports that a cohort needs in one period to appear in a tally or an export",
+    ),
     Setting("archive", _text, None, "keep single reports too: a folder, or an address of fsspec"),
     Setting(
         "archive_reports",
@@ -152,6 +159,7 @@ class Settings:
     days_back: int
     days_ahead: int
     keep_days: int | None
+    min_cohort_reports: int
     archive: str | None
     archive_reports: int
     archive_hours: int

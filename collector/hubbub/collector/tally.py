@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hubbub.collector.count import count_bits
 from hubbub.shared.errors import ParameterError
@@ -32,14 +32,54 @@ class CohortCounts(Struct, frozen=True, forbid_unknown_fields=True):
     counts: list[_Count]
 
 
+class Withheld(Struct, frozen=True, forbid_unknown_fields=True):
+    """The number of cells that a published tally omits; a cell is one cohort of one period."""
+
+    cohorts: _Count
+    """Cells with fewer than `min_cohort_reports` reports."""
+    reports: _Count
+    """Reports in these cells."""
+    min_cohort_reports: Annotated[int, Meta(ge=1)]
+
+
 class TallyDocument(Struct, frozen=True, forbid_unknown_fields=True):
-    """A tally as it is spelled in JSON: cohorts without reports are left out."""
+    """A tally as JSON, without the cohorts that have no reports."""
 
     metric: str
     version: int
     start: date | None
     end: date | None
     cohorts: list[CohortCounts]
+    withheld: Withheld | UnsetType = UNSET
+    """The omitted cells; the collector always includes this key, other writers can omit it."""
+
+
+@dataclass
+class CellFilter:
+    """A filter that passes cells with enough reports, and counts the other cells."""
+
+    min_cohort_reports: int
+    _cohorts: int = 0
+    _reports: int = 0
+
+    def passes(self, reports: int) -> bool:
+        """Return whether a cell with this number of reports can be published; count the cell if it cannot."""
+        if reports >= self.min_cohort_reports:
+            return True
+        if reports:
+            self._cohorts += 1
+            self._reports += reports
+        return False
+
+    def add(self, other: Withheld) -> None:
+        """Count the cells that another filter withheld."""
+        self._cohorts += other.cohorts
+        self._reports += other.reports
+
+    @property
+    def withheld(self) -> Withheld:
+        """The cells that did not pass so far."""
+        return Withheld(self._cohorts, self._reports, self.min_cohort_reports)
 
 
 @dataclass(frozen=True, eq=False)

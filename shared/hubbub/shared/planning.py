@@ -24,6 +24,16 @@ ALPHA = 0.05
 POWER = 0.8
 """The chance that a share just large enough is found."""
 
+DEFAULT_MIN_COHORT_REPORTS = 10
+"""Reports that a cohort needs in one period before a collector publishes its counts, unless the operator sets it."""
+
+MIN_COHORT_DEVICES = 20
+"""Devices that a cohort needs so that a collector publishes nearly all cohorts.
+
+The number of devices in a cohort is nearly Poisson. With a mean of 20, a cohort has fewer than 10
+with probability 0.5%.
+"""
+
 DEFAULT_CANDIDATES = 100
 DEFAULT_CATEGORIES = 8
 DEFAULT_BUCKETS = 16
@@ -79,6 +89,8 @@ class Plan(Struct, frozen=True):
     classic: Outlook
     registry: str
     """The recommended metric as it would stand in a registry."""
+    warnings: list[str]
+    """Problems with the recommended parameters, one sentence each."""
 
 
 def plan(goal: Goal) -> Plan:
@@ -92,7 +104,44 @@ def plan(goal: Goal) -> Plan:
         recommended=_outlook(goal, encoding, response),
         classic=_outlook(goal, plain, Response.classic(goal.report, goal.lifetime, plain.contrasts)),
         registry=_registry(goal, encoding),
+        warnings=[*cohort_warnings(encoding, goal.devices), *_filter_warnings(goal, encoding)],
     )
+
+
+def max_cohorts(devices: int) -> int:
+    """Return the most cohorts, a power of two, that leave enough devices in each cohort."""
+    return min(1 << (max(devices // MIN_COHORT_DEVICES, 1).bit_length() - 1), MAX_COHORTS)
+
+
+def cohort_warnings(encoding: Encoding, devices: int) -> list[str]:
+    """Return a sentence if so few devices share a cohort that a collector would withhold it.
+
+    Args:
+        encoding: The encoding of a metric.
+        devices: Devices that report in each period.
+
+    Returns:
+        One sentence, or none if the cohorts are large enough.
+
+    """
+    cohorts, allowed = encoding.cohorts, max_cohorts(devices)
+    if devices >= MIN_COHORT_DEVICES * cohorts:
+        return []
+    rule = f"a collector withholds cohorts with fewer than {DEFAULT_MIN_COHORT_REPORTS} reports"
+    if cohorts == 1:
+        return [
+            f"{_count(devices, 'device')} in 1 cohort are too few; {rule}: use {MIN_COHORT_DEVICES} devices or more"
+        ]
+    share = _count(max(round(devices / cohorts), 1), "device")
+    advice = f"use at most {_count(allowed, 'cohort')}"
+    if isinstance(encoding, Bucket) and allowed * encoding.sent < encoding.buckets:
+        # A cohort must observe every bucket.
+        advice += f", with sent = {math.ceil(encoding.buckets / allowed)} or more"
+    return [f"{cohorts:,} cohorts for {_count(devices, 'device')} leave {share} in a cohort; {rule}: {advice}"]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _check(goal: Goal) -> None:
@@ -118,7 +167,7 @@ def _check(goal: Goal) -> None:
 def _best_encoding(goal: Goal) -> Encoding:
     match goal.kind:
         case "string":
-            return _string_filter(goal.candidates)
+            return _string_filter(goal.candidates, max_cohorts(goal.devices))
         case "category":
             return OneHot(tuple(f"category {number + 1}" for number in range(goal.categories)))
         case "flag":
@@ -129,23 +178,48 @@ def _best_encoding(goal: Goal) -> Encoding:
             return _histogram(goal)
 
 
-def _string_filter(candidates: int) -> Bloom:
-    """One hash, so that all of epsilon goes into one bit; more cohorts, then more bits, for more candidates."""
-    bits, cohorts = _STRING_BITS, _FEWEST_COHORTS
+def _string_filter(candidates: int, allowed: int) -> Bloom:
+    """Choose a filter for this many candidates.
+
+    It has one hash, so that all of epsilon goes into one bit. More candidates need more cohorts, up to the allowed
+    number, then more bits.
+    """
+    bits, cohorts = _STRING_BITS, min(_FEWEST_COHORTS, allowed)
     while bits * cohorts < _EQUATIONS_PER_CANDIDATE * candidates and bits < MAX_BITS:
-        if cohorts < MAX_COHORTS:
+        if cohorts < allowed:
             cohorts *= 2
         else:
             bits *= 2
     return Bloom(bits, 1, cohorts)
 
 
+def _filter_warnings(goal: Goal, encoding: Encoding) -> list[str]:
+    """Return a sentence if the devices allow too few cohorts for the candidates."""
+    if not isinstance(encoding, Bloom) or encoding.cohorts == MAX_COHORTS:
+        return []
+    most = encoding.bits * encoding.cohorts // _EQUATIONS_PER_CANDIDATE
+    if goal.candidates <= most:
+        return []
+    return [
+        (
+            f"{_count(goal.devices, 'device')} allow only {_count(encoding.cohorts, 'cohort')}, too few to tell "
+            f"{goal.candidates:,} candidates apart: use at most {most:,} candidates"
+        )
+    ]
+
+
 def _histogram(goal: Goal) -> Bucket:
-    """All buckets, or only one, whichever has less noise: one bit may spend the whole epsilon, two must share it."""
+    """Choose to send all buckets or one, whichever has less noise among those with cohorts that are large enough.
+
+    One bit can spend the whole epsilon, two bits must share it. To send all buckets takes one cohort.
+    """
     step = (goal.high - goal.low) / goal.buckets
     edges = (*(goal.low + step * number for number in range(goal.buckets)), goal.high)
     choices = [Bucket(edges, sent, default_cohorts(goal.buckets, sent)) for sent in (goal.buckets, 1)]
-    possible = [choice for choice in choices if choice.cohorts * choice.sent >= goal.buckets]
+    allowed = max_cohorts(goal.devices)
+    possible = [
+        choice for choice in choices if choice.cohorts * choice.sent >= goal.buckets and choice.cohorts <= allowed
+    ]
     return min(possible, key=lambda choice: _noise(goal, choice))
 
 

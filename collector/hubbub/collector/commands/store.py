@@ -11,13 +11,15 @@ import msgspec
 from hubbub.collector.archive.checking import any_written, find_archive_faults
 from hubbub.collector.archive.checking import repair as repair_archive
 from hubbub.collector.archive.place import Place
-from hubbub.collector.commands.opening import open_store, store_at, store_option
+from hubbub.collector.commands.opening import BY_NAME, open_store, store_at, store_option
 from hubbub.collector.errors import ArchiveError
 from hubbub.collector.store import Store
 from hubbub.collector.store.checking import find_faults
 from hubbub.collector.store.copying import back_up, copy
 from hubbub.collector.store.exporting import FORMATS
 from hubbub.collector.store.exporting import export as write
+
+MIN_COHORT_REPORTS = BY_NAME["min_cohort_reports"]
 
 
 @click.group()
@@ -80,7 +82,26 @@ def restore(file: Path, store: str | None) -> None:
 @click.option("--format", "format_", type=click.Choice(FORMATS), required=True, help="how to spell the tallies")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="the file to write")
 @click.option("--metric", help="only this metric")
+@click.option(
+    "--min-cohort-reports",
+    type=click.IntRange(1),
+    metavar="N",
+    default=MIN_COHORT_REPORTS.default,
+    show_default=True,
+    envvar=MIN_COHORT_REPORTS.variable,
+    help="Reports that a cohort needs in one period to be exported",
+)
 @store_option
-def export(format_: str, out: Path, metric: str | None, store: str | None) -> None:
+def export(format_: str, out: Path, metric: str | None, min_cohort_reports: int, store: str | None) -> None:
     """Write the tallies of a store to a file: a row for each metric, version, period and cohort."""
-    click.echo(f"{out}: {write(open_store(store), format_, out, metric)} rows")
+    written, withheld = write(open_store(store), format_, out, metric, min_cohort_reports)
+    click.echo(f"{out}: {written} rows")
+    if withheld.cohorts:
+        click.echo(
+            f"withheld {_plural(withheld.cohorts, 'cell')} with {_plural(withheld.reports, 'report')}: cohorts with "
+            f"fewer than {min_cohort_reports} reports in one period; {MIN_COHORT_REPORTS.flag} changes this"
+        )
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -10,6 +10,7 @@ from scipy import special
 
 from hubbub.collector.decode.estimates import Diagnostic, Number
 from hubbub.shared.encode import Bloom, Bucket
+from hubbub.shared.planning import DEFAULT_MIN_COHORT_REPORTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +80,11 @@ def cohort_balance(reports: NDArray[np.int64], noise: Noise) -> Diagnostic:
         chance = min(2 * min(chance, float(special.chdtrc(cohorts - 1, square))), 1.0)
     alarm = chance < ALARM
     told = "are not spread evenly over" if alarm else "are spread over"
-    sentence = f"reports {told} the {cohorts} cohorts: {reports.min():,} to {reports.max():,} in each"
+    # The exact count of a small cohort is not published: it can stand for very few devices.
+    low, high = int(reports.min()), int(reports.max())
+    small = f"fewer than {DEFAULT_MIN_COHORT_REPORTS}"
+    least, most = (small if count < DEFAULT_MIN_COHORT_REPORTS else f"{count:,}" for count in (low, high))
+    sentence = f"reports {told} the {cohorts} cohorts: {least if least == most else f'{least} to {most}'} in each"
     if alarm:
         sentence += "; devices draw their cohort at random, so some of the reports are not theirs, or are missing"
     return Diagnostic("cohort_balance", square / (cohorts - 1), 1.0, chance, alarm, sentence)

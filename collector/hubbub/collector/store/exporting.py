@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from itertools import groupby
+from itertools import groupby, islice
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -15,7 +15,8 @@ from hubbub.collector.store.copying import reading
 from hubbub.collector.store.migrations import check_version
 from hubbub.collector.store.schema import tally
 from hubbub.collector.store.shard import COUNTS
-from hubbub.collector.tally import CohortCounts, TallyDocument
+from hubbub.collector.tally import CellFilter, CohortCounts, TallyDocument
+from hubbub.shared.planning import DEFAULT_MIN_COHORT_REPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hubbub.collector.store import Store
+    from hubbub.collector.tally import Withheld
 
 FORMATS = ("csv", "json", "parquet")
 COLUMNS = ("metric", "version", "period", "cohort", "n", "counts")
@@ -40,15 +42,47 @@ class Row(NamedTuple):
     counts: list[int]
 
 
-def export(store: Store, format_: str, path: Path, metric: str | None = None) -> int:
-    """Write the tallies of a store, or of one metric, to a file, and tell how many rows that were."""
+class Exported(NamedTuple):
+    """The size of an export."""
+
+    rows: int
+    """Rows, or in JSON cohorts, that were written."""
+    withheld: Withheld
+
+
+def export(
+    store: Store,
+    format_: str,
+    path: Path,
+    metric: str | None = None,
+    min_cohort_reports: int = DEFAULT_MIN_COHORT_REPORTS,
+) -> Exported:
+    """Write the tallies of a store, or of one metric, to a file.
+
+    Args:
+        store: The store.
+        format_: One of `FORMATS`.
+        path: The file to write.
+        metric: The name of the only metric to export.
+        min_cohort_reports: Reports that a row needs; rows with fewer reports are withheld.
+
+    Returns:
+        How many rows were written, and how many were withheld.
+
+    Raises:
+        StoreError: The file cannot be written, or the format needs a package that is not installed.
+
+    """
+    found, cells = rows(store, metric), CellFilter(min_cohort_reports)
     try:
         if format_ == "parquet":
-            return _parquet(rows(store, metric), path)
-        with path.open("w", encoding="utf-8", newline="") as file:
-            return (_csv if format_ == "csv" else _json)(rows(store, metric), file)
+            written = _parquet(found, cells, path)
+        else:
+            with path.open("w", encoding="utf-8", newline="") as file:
+                written = (_csv if format_ == "csv" else _json)(found, cells, file)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
+    return Exported(written, cells.withheld)
 
 
 def rows(store: Store, metric: str | None = None) -> Iterator[Row]:
@@ -66,30 +100,34 @@ def rows(store: Store, metric: str | None = None) -> Iterator[Row]:
             yield Row(name, version, period, cohort, sum(row.n for row in kept), counts.tolist())
 
 
-def _csv(found: Iterator[Row], file: IO[str]) -> int:
+def _csv(found: Iterator[Row], cells: CellFilter, file: IO[str]) -> int:
     writer = csv.writer(file)
     writer.writerow(COLUMNS)
     written = 0
     for row in found:
-        writer.writerow([*row[:-1], " ".join(map(str, row.counts))])
-        written += 1
+        if cells.passes(row.n):
+            writer.writerow([*row[:-1], " ".join(map(str, row.counts))])
+            written += 1
     return written
 
 
-def _json(found: Iterator[Row], file: IO[str]) -> int:
-    """Write a list of tallies, one for each metric, version and period."""
-    written = 0
+def _json(found: Iterator[Row], cells: CellFilter, file: IO[str]) -> int:
+    """Write a list of tallies, one for each metric, version and period, also if all its cells are withheld."""
+    written, separator = 0, "\n"
     file.write("[")
     for (name, version, period), cohorts in groupby(found, lambda row: row[:3]):
-        counted = [CohortCounts(row.cohort, row.n, row.counts) for row in cohorts]
-        document = TallyDocument(name, version, period, period, counted)
-        file.write((",\n" if written else "\n") + msgspec.json.encode(document).decode())
+        in_period = CellFilter(cells.min_cohort_reports)
+        counted = [CohortCounts(row.cohort, row.n, row.counts) for row in cohorts if in_period.passes(row.n)]
+        cells.add(in_period.withheld)
+        document = TallyDocument(name, version, period, period, counted, in_period.withheld)
+        file.write(separator + msgspec.json.encode(document).decode())
+        separator = ",\n"
         written += len(counted)
     file.write("\n]\n")
     return written
 
 
-def _parquet(found: Iterator[Row], path: Path) -> int:
+def _parquet(found: Iterator[Row], cells: CellFilter, path: Path) -> int:
     try:
         import pyarrow as pa  # noqa: PLC0415  (an extra that most collectors do without)
         from pyarrow import parquet  # noqa: PLC0415
@@ -99,7 +137,8 @@ def _parquet(found: Iterator[Row], path: Path) -> int:
     schema = pa.schema(list(zip(COLUMNS, types, strict=True)))
     written = 0
     with parquet.ParquetWriter(path, schema) as writer:
-        while part := [row for row, _ in zip(found, range(STEP), strict=False)]:
+        passed = (row for row in found if cells.passes(row.n))
+        while part := list(islice(passed, STEP)):
             writer.write_batch(pa.RecordBatch.from_pylist([row._asdict() for row in part], schema))
             written += len(part)
     return written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date  # noqa: TC003  (msgspec reads the annotations)
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,13 +18,15 @@ from hubbub.collector.store.migrations import check_version, migrate
 from hubbub.collector.store.schema import metric as metrics
 from hubbub.collector.store.schema import tally as tallies
 from hubbub.collector.store.shard import COUNTS, Shard
-from hubbub.collector.tally import Tally
+from hubbub.collector.tally import CellFilter, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numpy.typing import NDArray
     from sqlalchemy import ColumnElement, Connection
 
+    from hubbub.collector.tally import TallyDocument
     from hubbub.shared.metric import Metric
     from hubbub.shared.registry import Registry
 
@@ -93,6 +96,37 @@ class Store:
         first, last = start or min(days, default=None), end or max(days, default=None)
         return Tally(total.metric, total.version, total.n, total.counts, first, last)
 
+    def published_tally(
+        self, metric: Metric, min_cohort_reports: int, start: date | None = None, end: date | None = None
+    ) -> TallyDocument:
+        """Add up the cells of a metric that have enough reports, over the periods from `start` to `end`, inclusive.
+
+        A cell is one cohort of one period. Small cells are dropped before the periods are added up. The difference
+        between the tallies of two ranges is therefore a sum of cells that each have enough reports.
+
+        Args:
+            metric: The metric.
+            min_cohort_reports: Reports that a cell needs.
+            start: The first period; None starts at the first stored period.
+            end: The last period, inclusive; None ends at the last stored period.
+
+        Returns:
+            The tally, with the number of withheld cells and reports.
+
+        """
+        total, cells = Tally.empty(metric), CellFilter(min_cohort_reports)
+        days: set[date] = set()
+        for (period, cohort), shards in groupby(self._rows(metric, start, end, ordered=True), lambda row: row[:2]):
+            rows = list(shards)
+            days.add(period)
+            n = sum(row[2] for row in rows)
+            if cells.passes(n):
+                total.n[cohort] += n
+                total.counts[cohort] += np.sum([row[3] for row in rows], axis=0)
+        first, last = start or min(days, default=None), end or max(days, default=None)
+        published = Tally(total.metric, total.version, total.n, total.counts, first, last)
+        return msgspec.structs.replace(published.document(), withheld=cells.withheld)
+
     def periods(self, metric: Metric, start: date | None = None, end: date | None = None) -> int:
         """Count the periods there are reports of, so many may be of one device; 1 for a metric reported once."""
         if metric.every == "once":
@@ -110,10 +144,14 @@ class Store:
         if known not in {None, metric.fingerprint}:
             raise StoreRefusedError(_changed(metric))
 
-    def _rows(self, metric: Metric, start: date | None, end: date | None) -> Iterator[tuple[date, int, int, object]]:
+    def _rows(
+        self, metric: Metric, start: date | None, end: date | None, *, ordered: bool = False
+    ) -> Iterator[tuple[date, int, int, NDArray[np.int64]]]:
         query = select(tallies.c.period, tallies.c.cohort, tallies.c.n, tallies.c.counts).where(
             *rows_of(metric, start, end)
         )
+        if ordered:
+            query = query.order_by(tallies.c.period, tallies.c.cohort)
         with reaching(), self.engine.connect() as connection:
             for period, cohort, n, counts in connection.execute(query):
                 yield period, cohort, n, np.frombuffer(counts, COUNTS)

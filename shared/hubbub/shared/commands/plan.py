@@ -84,6 +84,8 @@ def _show(made: Plan) -> None:
     )
     if goal.kind != "mean":
         click.echo(f"Detected: with {POWER:.0%} power, and a chance of {ALPHA:.0%} that anything false is.")
+    for warning in made.warnings:
+        click.echo(f"Warning: {warning}.")
     click.echo(f"\n{made.registry}", nl=False)
 
 

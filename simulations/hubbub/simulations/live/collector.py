@@ -43,9 +43,9 @@ _COMMAND = (sys.executable, "-P", "-c", "from hubbub.simulations.live.process im
 class LiveCollector:
     """`hubbub serve` on a free port of this machine; use it in a `with` statement.
 
-    `settings` are those of the command, as `days_back=40`. Without `folder` everything is in a temporary one, and gone
-    at the end. With `guarded=False` there is no admin token: whoever is on this machine may read, and a browser here
-    needs no login.
+    `settings` are those of the command, as `days_back=40`. Tallies include small cohorts unless `min_cohort_reports` is
+    set. Without `folder` everything is in a temporary one, and gone at the end. With `guarded=False` there is no admin
+    token: whoever is on this machine may read, and a browser here needs no login.
     """
 
     def __init__(
@@ -177,6 +177,7 @@ class LiveCollector:
     def _start(self, port: int) -> bool:
         """Start it on a port, and tell whether it is ready there; not if the port was taken meanwhile."""
         ours = {"registry": self._registry_file, "store": self.store, "host": HOST, "port": port}
+        ours["min_cohort_reports"] = 1  # no real device reports here, and scripts need every count
         if self.token is not None:
             ours["admin_token"] = self.token
         # Settings of a collector that the user runs, or has run, are none of ours.
