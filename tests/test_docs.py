@@ -12,9 +12,10 @@ import click
 import pytest
 
 from docs.pages import ROOT, blocks, code_words, page, rows, table
-from hubbub.client import AsyncClient, Client, outbox
+from hubbub.client import DEFAULT_MAX_EPSILON, AsyncClient, Client, outbox
 from hubbub.client.client import EXIT_SECONDS
 from hubbub.client.consent import VARIABLES
+from hubbub.client.registries import MAX_FETCHED_VERSION
 from hubbub.collector import front
 from hubbub.collector.acceptance import REASONS
 from hubbub.collector.candidates import MAX_CANDIDATES, MAX_CANDIDATES_BYTES, MEDIA_TYPES
@@ -134,6 +135,8 @@ def test_every_form_of_privacy_is_documented_and_no_other() -> None:
         ("docs/registry.md", f"at most {MAX_EPSILON:g}"),
         ("docs/registry.md", f"1 to {MAX_NAME} of"),
         ("docs/app-developer.md", f"1 to {MAX_TEXT_BYTES} bytes"),
+        ("docs/app-developer.md", f"or {DEFAULT_MAX_EPSILON:g}"),
+        ("docs/app-developer.md", f"versions above {MAX_FETCHED_VERSION}"),
         ("docs/decisions/values.md", f"{MAX_TEXT_BYTES} bytes"),
         ("docs/decisions/rounding-adds-noise.md", f"above {MAX_EPSILON:g}"),
         ("docs/design/encoding.md", f"longer than {MAX_TEXT_BYTES} bytes"),
@@ -218,12 +221,12 @@ def test_every_reason_of_a_loss_is_documented_and_no_other() -> None:
     source = "".join(path.read_text() for path in ROOT.glob("client/hubbub/client/*.py"))
     tables = page("docs/app-developer.md").split("| `lost`")[1].split("| `refused`")
     lost, refused = ({code_words(row[0])[0] for row in rows("| head" + table)} for table in tables)
-    known_refusals = set(re.findall(r'return "(\w+)"', (ROOT / "client/hubbub/client/recording.py").read_text()))
-    known_refusals |= set(re.findall(r'_refuse\("(\w+)"\)', source))
-    known_refusals |= set(re.findall(r'"(unknown_metric)" if .* else "(unfit_value)"', source)[0])
-    assert refused == known_refusals
-    known = set(re.findall(r'(?:drop\(.*|_discard\()"(\w+)"', source))
-    known |= set(re.findall(r'return "(\w+)"', (ROOT / "client/hubbub/client/outbox.py").read_text()))
+    returned = {
+        name: set(re.findall(r'return (?:.* else )?"(\w+)"', (ROOT / f"client/hubbub/client/{name}.py").read_text()))
+        for name in ("recording", "ledger", "outbox")
+    }
+    assert refused == returned["recording"] | returned["ledger"] | set(re.findall(r'_refuse\("(\w+)"\)', source))
+    known = set(re.findall(r'(?:drop\(.*|_discard\()"(\w+)"', source)) | returned["outbox"] | returned["ledger"]
     assert {reason for reason in lost if not reason.startswith(("http_", "rejected_"))} == known
 
 

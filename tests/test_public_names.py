@@ -11,7 +11,10 @@ PUBLIC = {
         "Response", "Secret", "UnknownMetricError", "UnreadableError", "ValueRefusedError", "WireError", "decode_batch",
         "encode_batch",
     },
-    "hubbub.client": {"AsyncClient", "Client", "Pending", "SecretLostError", "StateError", "Stats", "privatize"},
+    "hubbub.client": {
+        "AsyncClient", "Client", "CopiedStateError", "Cost", "DEFAULT_MAX_EPSILON", "Pending", "SecretLostError",
+        "StateError", "Stats", "privatize",
+    },
     "hubbub.client.testing": {"FrozenClock", "InMemoryCollector"},
     "hubbub.collector": {"Estimates", "Tally", "create_app", "decode"},
     "hubbub.collector.charts": {"Axis", "Figure", "Form", "Look", "Panel", "Series", "draw"},

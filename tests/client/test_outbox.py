@@ -1,5 +1,6 @@
 """The outbox: bounded, claimed by one process at a time, and patient."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,16 @@ import pytest
 from client.clients import balanced, with_reports
 from client.scripted import Scripted
 from hubbub.client import Client, Stats, outbox
+from hubbub.client.ledger import Ledger
 from hubbub.client.testing import FrozenClock
 from shared.registries import example
+
+
+def form(client: Client, clock: FrozenClock) -> None:
+    secret = client._state.secret()
+    with client._state.transaction() as connection:
+        ledger = Ledger(connection, example(), math.inf)
+        outbox.form_batches(connection, ledger, example(), secret, clock().timestamp())
 
 
 def test_backoff_grows_and_survives_restarts(tmp_path: Path, clock: FrozenClock, collector: Scripted) -> None:
@@ -31,9 +40,7 @@ class TestBounds:
         for _ in range(number):
             client.record("crashed", True)
             clock.advance(days=1)
-            secret = client._state.secret()
-            with client._state.transaction() as connection:
-                outbox.form_batches(connection, example(), secret, clock().timestamp())
+            form(client, clock)
 
     def test_the_oldest_go_first_when_there_are_too_many(
         self, tmp_path: Path, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
@@ -60,9 +67,7 @@ class TestBounds:
 def test_a_claimed_batch_is_not_sent_by_another_process(
     client: Client, clock: FrozenClock, collector: Scripted
 ) -> None:
-    secret = client._state.secret()
-    with client._state.transaction() as connection:
-        outbox.form_batches(connection, example(), secret, clock().timestamp())
+    form(client, clock)
     with client._state.transaction() as connection:
         assert outbox.claim(connection, clock().timestamp()) is not None
         assert outbox.claim(connection, clock().timestamp(), despite_backoff=True) is None

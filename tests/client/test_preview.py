@@ -93,7 +93,8 @@ def test_epsilon_spent_grows_and_frozen_reports_are_shown(tmp_path: Path, monkey
         assert len(collector.reports) == 2
         client.record("crashed", True)
         [waiting] = client.preview()
-        assert waiting.epsilon_spent == pytest.approx(example()["crashed"].epsilon(2))
+        # Two reports, of one or of two encodings: that one flag was true twice is not on the disk.
+        assert waiting.epsilon_spent == pytest.approx(2 * example()["crashed"].epsilon(1))
         clock.advance(days=2)
         monkeypatch.setattr(collector, "answer", lambda _: (503, {}, b""))
         assert not client.flush()

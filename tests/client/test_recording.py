@@ -9,8 +9,10 @@ import pytest
 
 from client.clients import MONDAY, balanced, make
 from hubbub.client import Stats
+from hubbub.client.recording import encoding_tag
 from hubbub.client.testing import FrozenClock, InMemoryCollector
 from hubbub.shared import Registry, UnknownMetricError, ValueRefusedError
+from hubbub.shared.encode import NULL
 from hubbub.shared.wire import Report
 from shared.registries import EXAMPLE, VALUES, example
 
@@ -62,7 +64,6 @@ def test_the_kept_value_is_any_of_them_with_the_same_chance(tmp_path: Path) -> N
 
     The tag of the kept encoding tells which it was, because it is a function of the secret and the encoding.
     """
-    from hubbub.client.recording import encoding_tag
     from hubbub.shared import Secret
 
     text = """
@@ -70,11 +71,13 @@ def test_the_kept_value_is_any_of_them_with_the_same_chance(tmp_path: Path) -> N
     description = "choice"
     kind = "category"
     every = "day"
-    categories = ["a", "b", "c", "d"]
+    categories = ["a", "b", "c", "d", "unused"]
+    lifetime_values = 5
     privacy = { report = 1, lifetime = 2 }
     """
     registry = Registry.parse(text)
-    kept = dict.fromkeys("abcd", 0)
+    metric, kept = registry["choice"], dict.fromkeys("abcd", 0)
+    from hubbub.client.ledger import Ledger
     from hubbub.client.recording import record
     from hubbub.client.state import State
 
@@ -84,30 +87,29 @@ def test_the_kept_value_is_any_of_them_with_the_same_chance(tmp_path: Path) -> N
         with state.transaction() as connection:
             connection.execute("DELETE FROM open")
             for value in "abcd":
-                assert record(connection, registry["choice"], value, secret, MONDAY.date()) is None
+                ledger = Ledger(connection, registry, 1000)
+                assert record(connection, ledger, metric, value, secret, MONDAY.date()) is None
             [tag] = connection.execute("SELECT tag FROM open").fetchone()
-        [value] = [value for value in "abcd" if encoding_tag(registry["choice"], value, secret) == tag]
+        [value] = [value for value in "abcd" if encoding_tag(metric, metric.encode(value, 0, 0), secret) == tag]
         kept[value] += 1
     assert all(abs(number - 500) < 5.4 * (2000 * 3 / 16) ** 0.5 for number in kept.values())
 
 
-def test_lifetime_values_silence_the_device(tmp_path: Path, clock: FrozenClock, collector: InMemoryCollector) -> None:
-    """homepage may reveal 8 encodings: the ninth stays at home, the first may be sent again."""
+def test_past_its_lifetime_values_a_device_reports_no_valid_value(
+    tmp_path: Path, clock: FrozenClock, collector: InMemoryCollector
+) -> None:
+    """homepage may reveal 8 encodings, one of them the null encoding: twelve days with twelve sites, twelve reports."""
     client = make(tmp_path, clock, collector.url)
     for number in range(12):
         client.record("homepage", f"site-{number}.example")
         clock.advance(days=1)
     clock.advance(days=1)
     client.flush()
-    # Some of the twelve may share their bit, and then count once: so 8 are sent at least.
-    silent = 12 - len(collector.reports)
-    assert 0 < silent <= 4
-    stats = balanced(client)
-    assert stats.lost.get("lifetime_values", 0) + stats.refused.get("lifetime_values", 0) == silent
-    client.record("homepage", "site-0.example")
-    clock.advance(days=2)
-    client.flush()
-    assert len(collector.reports) == 12 - silent + 1
+    assert len(collector.reports) == 12
+    with client._state.transaction() as connection:
+        tags = {row[0] for row in connection.execute("SELECT tag FROM revealed WHERE metric = 'homepage'")}
+    assert len(tags) <= 8  # fewer where two sites set the same bit
+    assert encoding_tag(example()["homepage"], NULL, client._state.secret()) in tags
 
 
 def test_expired_metrics_are_not_recorded(tmp_path: Path, collector: InMemoryCollector) -> None:

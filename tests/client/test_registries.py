@@ -1,6 +1,7 @@
 """A registry fetched from the collector."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,8 @@ from hubbub.client.testing import FrozenClock, InMemoryCollector
 from shared.registries import example
 
 
-def fetching(tmp_path: Path, clock: FrozenClock, url: str) -> Client:
-    return Client(url, registry=None, state=tmp_path / "s.db", enabled=True, clock=clock)
+def fetching(tmp_path: Path, clock: FrozenClock, url: str, **options: Any) -> Client:
+    return Client(url, registry=None, state=tmp_path / "s.db", enabled=True, clock=clock, max_epsilon=100, **options)
 
 
 def test_it_comes_from_the_collector_and_is_kept(
@@ -23,11 +24,14 @@ def test_it_comes_from_the_collector_and_is_kept(
     client.flush()
     client.record("crashed", True)
     assert balanced(client).recorded == 1
-    again = fetching(tmp_path, clock, refused())  # offline, with the registry of the last time
+    # Offline, with the registry of the last time: the collector has moved to where nobody listens yet.
+    again = fetching(tmp_path, clock, again_url := refused(), previous_collectors=[collector.url])
     again.record("theme", "dark")
     assert balanced(again).recorded == 2
     again.close()  # or its own thread might take the batch
     clock.advance(days=10)
+    client.close()
+    client = fetching(tmp_path, clock, collector.url, previous_collectors=[again_url])
     assert client.flush()
     assert balanced(client) == Stats(recorded=2, sent=2)
 

@@ -268,7 +268,8 @@ def test_connections_that_fail_are_tried_again(
     finally:
         server.close()
     clock.advance(days=1)
-    again = Client(collector.url, registry=example(), state=tmp_path / "s.db", enabled=True, clock=clock)
+    options = {"registry": example(), "state": tmp_path / "s.db", "enabled": True, "clock": clock}
+    again = Client(collector.url, previous_collectors=[server.url], **options)  # type: ignore[arg-type]
     assert again.flush()
     assert balanced(again) == Stats(recorded=3, sent=3)
 

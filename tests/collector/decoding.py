@@ -9,7 +9,8 @@ from hubbub.shared import Metric, Registry
 from hubbub.simulations import simulate_tally
 
 Numbers = NDArray[np.float64]
-Value = str | bool | float
+Value = str | bool | float | None
+"""A value; None is a device without a valid value."""
 
 CLASSIC = "{ f = 0.5, p = 0.5, q = 0.75 }"
 """The privacy that google/rappor gives its own strings."""
@@ -39,7 +40,7 @@ def drawn(metric: Metric, shares: dict[Value, float], reports: int, rng: np.rand
 
 
 def bound_of_shares(noise: Noise, shares: Numbers, reports: Numbers, observed: list[list[int]]) -> Numbers:
-    """The Cramer-Rao bound for shares that sum to 1, from a tally of groups of reports that observe some of them.
+    """The Cramer-Rao bound for shares whose sum is unknown, from a tally of reports that observe some of the shares.
 
     Written down from the covariance of one report, and inverted as it stands: the bits of a report are independent
     given the value, and at most one of them belongs to it.
@@ -52,15 +53,18 @@ def bound_of_shares(noise: Noise, shares: Numbers, reports: Numbers, observed: l
         np.fill_diagonal(covariance, sent * (1 - sent))
         inside = noise.slope**2 * np.linalg.inv(covariance) * number
         information[np.ix_(seen, seen)] += inside
-    # A basis of the directions in which shares can move without changing their sum.
-    basis = np.linalg.svd(np.ones((1, len(shares))))[2][1:].T
-    return np.diagonal(basis @ np.linalg.inv(basis.T @ information @ basis) @ basis.T)
+    return np.diagonal(np.linalg.inv(information))
+
+
+def with_null(shares: dict[Value, float], null: float) -> dict[Value, float]:
+    """Shares of a population in which this share of the devices has no valid value."""
+    return {value: share * (1 - null) for value, share in shares.items()} | {None: null}
 
 
 def is_unbiased(errors: Numbers) -> None:
-    """The mean error is within 5 standard errors of 0, for each column: by chance false once in 1.7 million times."""
+    """The mean error is within 5.6 standard errors of 0: by chance false once in 45 million times for each column."""
     spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
-    assert (np.abs(errors.mean(axis=0)) < 5 * spread).all(), errors.mean(axis=0) / spread
+    assert (np.abs(errors.mean(axis=0)) < 5.6 * spread).all(), errors.mean(axis=0) / spread
 
 
 def covers(hits: NDArray[np.bool_]) -> None:

@@ -4,21 +4,24 @@ Each trial draws devices from a population, so that the truth that an interval h
 3,000 trials a coverage of 95 % is measured to 0.4 %: outside 93 to 97 % once in 2 million times by chance.
 """
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from collector.decoding import Numbers, Value, bound_of_shares, covers, drawn, is_unbiased, metric
+from collector.decoding import Numbers, Value, bound_of_shares, covers, drawn, is_unbiased, metric, names, with_null
 from hubbub.collector import Estimates, Tally, decode
-from hubbub.collector.decode.estimates import Number
+from hubbub.collector.decode.estimates import Number, Point, Row
 from hubbub.collector.decode.noise import Noise
-from hubbub.collector.decode.simplex import norm_sub
+from hubbub.collector.decode.shares import nearest_shares
 from hubbub.shared import Metric
 
 TRIALS = 3000
+NULLS = [0.0, 0.05, 0.3]
+"""Shares of reports without a valid value."""
 
 FLAG = metric("flag")
 CATEGORY = metric("category", 'categories = ["a", "b", "c", "d"]')
@@ -39,6 +42,22 @@ def trials(it: Metric, shares: dict[Value, float], reports: int, seed: int, numb
 
 def gathered(estimates: list[Estimates], field: str) -> Numbers:
     return np.array([[getattr(row, field) for row in each.rows] for each in estimates])
+
+
+def quantities(
+    estimates: list[Estimates], choose: Callable[[Estimates], Sequence[Row | Number | Point | None]]
+) -> tuple[Numbers, Numbers, Numbers]:
+    """The estimates of some quantities, and the ends of their intervals: an array of trials by quantities each."""
+    chosen = [[quantity for quantity in choose(each) if quantity is not None] for each in estimates]
+    values = [
+        [
+            (quantity.share if isinstance(quantity, Row) else quantity.estimate, quantity.low, quantity.high)
+            for quantity in each
+        ]
+        for each in chosen
+    ]
+    found, low, high = np.moveaxis(np.array(values, float), 2, 0)
+    return found, low, high
 
 
 @pytest.mark.parametrize(
@@ -102,31 +121,44 @@ def test_one_bit_is_unbiased_efficient_and_covered_exactly(it: Metric, share: fl
     assert 0.95 <= chances @ np.array(hits) < 0.97
 
 
-def test_knowing_that_shares_sum_to_one_is_worth_half_the_noise_of_two() -> None:
-    it = metric("category", 'categories = ["yes", "no"]')
-    found = gathered(trials(it, {"yes": 0.1, "no": 0.9}, 3000, seed=2, number=1000), "share")
-    noise = Noise.of(it.response)
-    alone = float(noise.variance(np.array(0.1))) / 3000
-    assert found[:, 0].var() < 0.62 * alone
-    assert np.allclose(found.sum(axis=1), 1)
+@pytest.mark.parametrize("null", NULLS)
+@pytest.mark.parametrize("number", [2, 3, 10])
+@pytest.mark.unmeasured
+def test_null_reports_bias_no_category(number: int, null: float) -> None:
+    """The last category of several has no device. By chance, 33 intervals fail once in 4 million times.
+
+    With 4,000 trials a coverage of 95 % is measured to 0.34 %: 93 and 97 % are 5.8 of those away.
+    """
+    it = metric("category", f"categories = {json.dumps(names(number))}")
+    sizes = 1 / np.arange(1, number + 1) * (np.arange(1, number + 1) < max(number, 3))
+    shares = with_null(dict(zip(names(number), (sizes / sizes.sum()).tolist(), strict=True)), null)
+    estimates = trials(it, shares, 3000, seed=2, number=4000)
+    found = quantities(estimates, lambda each: [*each.rows, each.no_value])
+    truth = np.array(list(shares.values()))
+    is_unbiased(found[0] - truth)
+    covers((found[1] <= truth) & (truth <= found[2]))
+    alone = Noise.of(it.response).variance(truth[:-1]) / 3000
+    # A variance over 4,000 trials is known to 2.2 %.
+    assert np.allclose(found[0][:, :-1].var(axis=0) / alone, 1, atol=0.13)
 
 
 def test_negative_estimates_stay_visible_and_the_consistent_ones_are_beside_them() -> None:
     estimates = trials(CATEGORY, CATEGORIES, 500, seed=3, number=200)
     assert (gathered(estimates, "share")[:, 3] < 0).any()
+    assert (gathered(estimates, "share").sum(axis=1) > 1).any()
     consistent = gathered(estimates, "consistent")
     assert (consistent >= 0).all()
-    assert np.allclose(consistent.sum(axis=1), 1)
+    assert (consistent.sum(axis=1) <= 1 + 1e-12).all()
 
 
-def test_norm_sub_is_the_nearest_point_of_the_simplex() -> None:
+def test_consistent_shares_are_the_nearest_that_sum_to_at_most_one() -> None:
     rng = np.random.default_rng(4)
     for _ in range(200):
-        shares = rng.normal(0.2, 0.4, rng.integers(1, 9))
-        nearest = norm_sub(shares)
+        shares = rng.normal(0.1, 0.3, rng.integers(1, 9))
+        nearest = nearest_shares(shares)
         assert nearest.min() >= 0
-        assert nearest.sum() == pytest.approx(1)
-        others = rng.dirichlet(np.ones(len(shares)), 200)
+        assert nearest.sum() <= 1 + 1e-12
+        others = rng.dirichlet(np.ones(len(shares) + 1), 200)[:, :-1]
         assert (((others - shares) ** 2).sum(axis=1) >= ((nearest - shares) ** 2).sum() - 1e-12).all()
 
 
@@ -221,23 +253,43 @@ class TestSeveralPeriods:
 
 
 class TestHistogram:
-    def test_curve_quantiles_and_mean_hold_the_truth(self) -> None:
-        """Values spread evenly inside their buckets, as the quantiles and the mean assume."""
-        it = metric("histogram", "edges = [0, 10, 20, 30, 40]", "sent = 4")
-        shares: dict[Value, float] = {5.0: 0.1, 15.0: 0.4, 25.0: 0.3, 35.0: 0.2}
-        estimates = trials(it, shares, 5000, seed=8)
-        curve = np.array([0, 0.1, 0.5, 0.8, 1])
-        points = np.array([[(point.low, point.high) for point in each.cumulative] for each in estimates])
-        covers(((points[:, :, 0] <= curve) & (curve <= points[:, :, 1]))[:, 1:-1])
-        truth = np.array([5, 10 + 0.15 / 0.4 * 10, 20, 20 + 0.25 / 0.3 * 10, 37.5])
-        points = np.array([[(point.low, point.high) for point in each.quantiles] for each in estimates])
-        hits = (points[:, :, 0] <= truth) & (truth <= points[:, :, 1])
-        covers(hits[:, 1:4])
-        assert (hits.mean(axis=0) > 0.93).all()
-        means = [each.mean for each in estimates]
+    @pytest.mark.parametrize("null", NULLS)
+    @pytest.mark.parametrize(
+        ("sent", "reports"),
+        [
+            (4, 20_000),
+            pytest.param(2, 40_000, marks=pytest.mark.slow),
+            pytest.param(1, 40_000, marks=pytest.mark.slow),
+        ],
+    )
+    @pytest.mark.unmeasured
+    def test_curve_quantiles_and_mean_describe_the_valid_values(self, sent: int, reports: int, null: float) -> None:
+        """Values are even inside their buckets, as the quantiles and the mean assume.
+
+        The median is at an edge, where its estimate is not smooth, so only its coverage is tested. With 4,000 trials,
+        one of 14 intervals covers less than 93 or more than 97 % once in 10 million times by chance.
+        """
+        it = metric("histogram", "edges = [0, 10, 20, 30, 40]", f"sent = {sent}")
+        shares = with_null({5.0: 0.1, 15.0: 0.4, 25.0: 0.3, 35.0: 0.2}, null)
+        estimates = trials(it, shares, reports, seed=8, number=4000)
+        found = quantities(
+            estimates,
+            lambda each: [*each.rows, each.no_value, each.mean, *each.cumulative[1:-1], *each.quantiles],
+        )
         mean = 5 * 0.1 + 15 * 0.4 + 25 * 0.3 + 35 * 0.2
-        is_unbiased(np.array([[each.estimate] for each in means if each]) - mean)
-        covers(np.array([each.low <= mean <= each.high for each in means if each]))
+        below = [5, 10 + 0.15 / 0.4 * 10, 20, 20 + 0.25 / 0.3 * 10, 37.5]
+        truth = np.array([*shares.values(), mean, 0.1, 0.5, 0.8, *below])
+        is_unbiased((found[0] - truth)[:, :9])
+        covers((found[1] <= truth) & (truth <= found[2]))
+        ends = np.array([[each.cumulative[place].estimate for place in (0, -1)] for each in estimates])
+        assert np.allclose(ends, [0, 1])
+
+    def test_without_valid_values_there_is_no_curve(self) -> None:
+        it = metric("histogram", "edges = [0, 10, 20]", "sent = 2")
+        estimates = decode(it, drawn(it, {5.0: 0.0, None: 1.0}, 10_000, np.random.default_rng(11)))
+        assert (estimates.cumulative, estimates.quantiles, estimates.mean) == ((), (), None)
+        assert estimates.no_value is not None
+        assert estimates.no_value.estimate > 0.8
 
     def test_the_mean_is_bounded_however_values_lie_in_their_buckets(self) -> None:
         it = metric("histogram", "edges = [0, 10, 20]", "sent = 2")

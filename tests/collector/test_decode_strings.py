@@ -7,10 +7,22 @@ seeds are fixed.
 import numpy as np
 import pytest
 
-from collector.decoding import CLASSIC, Numbers, Value, covers, drawn, is_unbiased, metric, names, string_metric
+from collector.decoding import (
+    CLASSIC,
+    Numbers,
+    Value,
+    covers,
+    drawn,
+    is_unbiased,
+    metric,
+    names,
+    string_metric,
+    with_null,
+)
 from hubbub.collector import Estimates, Tally, decode
 from hubbub.collector.decode.control import Control
 from hubbub.collector.decode.design import bloom_design, design
+from hubbub.collector.decode.estimates import Number
 from hubbub.collector.decode.noise import Noise
 from hubbub.collector.decode.strings import decode_strings, equations_of
 from hubbub.shared import Metric, ParameterError
@@ -80,6 +92,64 @@ class TestFixedList:
             it, listed, shares, reports
         ).sum()
         assert ratio < 1.1, ratio
+
+    @pytest.mark.parametrize("trials", [200, pytest.param(1200, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("null", [0.0, 0.05, 0.3])
+    @pytest.mark.parametrize(
+        ("bits", "hashes", "privacy"),
+        [
+            (32, 1, "{ report = 1.0, lifetime = 4.0 }"),
+            pytest.param(32, 2, "{ report = 1.0, lifetime = 4.0 }", marks=pytest.mark.slow),
+            pytest.param(16, 2, "{ report = 6.0, lifetime = 8.0 }", marks=pytest.mark.slow),
+        ],
+        ids=["one hash", "two hashes", "loud"],
+    )
+    @pytest.mark.unmeasured
+    def test_null_reports_bias_no_string(self, bits: int, hashes: int, privacy: str, null: float, trials: int) -> None:
+        """12 strings, 4 of which no device has.
+
+        Coverage is tested to 5.3 times its error, and of all strings together to 2 % at least. Their intervals are
+        nearly independent. The three bounds fail by chance once in 3 million times.
+        """
+        it, listed, rng = string_metric(bits, hashes, 16, privacy), names(12), np.random.default_rng(20)
+        sizes = np.concatenate([1 / np.arange(1, 9), np.zeros(4)])
+        shares = with_null(dict(zip(listed, (sizes / sizes.sum()).tolist(), strict=True)), null)
+        truth = np.array([*(shares[name] for name in listed), null, null])
+        found, hits, selected = [], [], []
+        for _ in range(trials):
+            estimates = decode(it, drawn(it, shares, 20_000, rng), candidates=listed)
+            assert estimates.other is not None
+            assert estimates.no_value is not None
+            numbers = [Number(row.share or 0.0, 0.0, row.low, row.high) for row in map(estimates.__getitem__, listed)]
+            numbers += [estimates.other, estimates.no_value]
+            found.append([number.estimate for number in numbers])
+            hits.append([number.low <= true <= number.high for number, true in zip(numbers, truth, strict=True)])
+            selected += [
+                (row.found_low or 0.0) <= shares[row.value] <= (row.found_high or 0.0) for row in estimates.detected
+            ]
+        is_unbiased(np.array(found) - truth)
+        covered = np.array(hits).mean(axis=0)
+        slack = 5.3 * (0.05 * 0.95 / trials) ** 0.5
+        assert abs(covered[:12].mean() - 0.95) < max(slack / 12**0.5, 0.02)
+        assert (np.abs(covered[12:] - 0.95) < slack).all(), covered
+        assert abs(np.mean(selected) - 0.95) < slack
+
+    def test_the_selection_estimates_the_share_of_null_reports_too(self) -> None:
+        """More candidates than half the equations. By chance, it fails once in a million times.
+
+        A string that no device has is found with a chance of 9 in 10^7, and each number is off by 5.5 standard errors
+        with a chance of 4 in 10^8.
+        """
+        it = string_metric(32, 2, 16)
+        shares: dict[Value, float] = with_null({"a": 0.5, "b": 0.3, "c": 0.2}, 0.3)
+        tally = drawn(it, shares, 1_000_000, np.random.default_rng(21))
+        estimates = decode(it, tally, candidates=[*names(700), "a", "b", "c"], control="family-wise:1e-6")
+        assert estimates.method == "selection"
+        assert {row.value for row in estimates.detected} == {"a", "b", "c"}
+        for number in (estimates.no_value, estimates.other):
+            assert number is not None
+            assert abs(number.estimate - 0.3) < 5.5 * (number.standard_error or 0.0)
+            assert (number.standard_error or 1.0) < 0.02
 
     def test_what_is_not_in_the_list_is_told(self) -> None:
         it = string_metric(32, 1, 16)
@@ -164,7 +234,7 @@ class TestOddLists:
         held = np.zeros((1, 64), int)
         held[0, :4] = 60_000, 60_000, 40_000, 40_000
         counts = respond(held, np.array([100_000]), noise, np.random.default_rng(17))
-        equations = equations_of(made, noise, np.array([100_000]), counts)
+        equations = equations_of(made, noise, np.array([100_000]), counts, has_null=True)
         decoded = decode_strings(made, equations, list("abcd"), 100_000, 0.95, Control("fdr", 0.1))
         assert [row.share for row in decoded.rows] == [None] * 4
         assert (decoded.other.standard_error, decoded.other.low, decoded.other.high) == (None, 0.0, 1.0)
@@ -176,7 +246,7 @@ class TestOddLists:
         members = spread_over_cohorts(np.array([500, 300, 200] + [0] * 597), 16, rng)
         numbers = members.sum(axis=0)
         counts = respond(held_bits(made, members), numbers, noise, rng)
-        equations = equations_of(made, noise, numbers, counts)
+        equations = equations_of(made, noise, numbers, counts, has_null=True)
         decoded = decode_strings(made, equations, names(600), 1000, 0.95, Control("fdr", 0.1))
         found = {row.value: row.consistent for row in decoded.rows if row.detected}
         assert found == {

@@ -12,6 +12,8 @@ import pytest
 
 from collector.decoding import drawn, metric, string_metric
 from hubbub.collector import Estimates, Tally, decode
+from hubbub.collector.dashboard.tables import of_estimates
+from hubbub.collector.pictures import of_estimates as draw_estimates
 
 NASTY = '<script>alert("x")</script>'
 
@@ -55,6 +57,31 @@ def test_strings_are_shown_with_what_was_found_and_what_was_not() -> None:
     assert "(other)" in text
     assert "2 of 3 candidates found (fdr:0.1)" in text
     assert "absent" not in text.split("candidates found", maxsplit=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (strings, "(no valid value), part of (other)"),
+        (histogram, "(no valid value)"),
+        (category, "(no valid value)"),
+    ],
+)
+def test_the_share_without_a_valid_value_is_the_last_row(make: "types.FunctionType", name: str) -> None:
+    estimates: Estimates = make()
+    [line] = [line.split(name)[1] for line in str(estimates).splitlines() if name in line]
+    [number] = [estimates.no_value]
+    assert number is not None
+    assert line.split()[1] == f"{100 * number.estimate:.2f}"
+    assert name in estimates._repr_html_()
+    assert of_estimates(estimates).rows[-1][0] == name
+    assert "of the reports hold no valid value" in draw_estimates(estimates).caption
+    assert "valid" not in estimates.to_csv()
+
+
+def test_a_mean_cannot_show_who_has_no_valid_value() -> None:
+    assert mean().no_value is None
+    assert "valid" not in str(mean())
 
 
 @ALL

@@ -15,11 +15,13 @@ from collector.decoding import Value, drawn, metric, string_metric
 from hubbub.collector import decode
 from hubbub.collector.decode.diagnostics import (
     ALARM,
+    binomial,
     cohort_balance,
     explained,
     impossible_bits,
     listed,
     long_tails,
+    no_value,
     ones_distribution,
     ones_laws,
     ones_per_report,
@@ -29,7 +31,7 @@ from hubbub.collector.decode.diagnostics import (
 from hubbub.collector.decode.estimates import Number
 from hubbub.collector.decode.least_squares import Equations, Fit
 from hubbub.collector.decode.noise import Noise
-from hubbub.collector.decode.simplex import simplex
+from hubbub.collector.decode.shares import estimate_shares
 from hubbub.shared import Metric
 
 pytestmark = pytest.mark.unmeasured
@@ -40,8 +42,8 @@ RARE = "{ f = 0.5, p = 0.005, q = 0.02 }"
 
 ONE_PERIOD = Noise(0.5, 0.1, 0.8, 0.2)
 CATEGORY = metric("category", 'categories = ["a", "b"]')
-OTHER_CATEGORY = metric("category", 'categories = ["a", "b"]', privacy="{ report = 1.5, lifetime = 2.0 }")
-"""With the noise of another registry."""
+OTHER_CATEGORY = metric("category", 'categories = ["a", "b"]', privacy="{ report = 0.5, lifetime = 2.0 }")
+"""With the larger noise of another registry; smaller noise looks like reports without a valid value."""
 
 RARE_CATEGORY = metric("category", 'categories = ["a", "b"]', privacy=RARE)
 STRING = string_metric(64, 2, 16)
@@ -98,7 +100,7 @@ class TestHonest:
         counted = np.array(list(outcomes(reports, len(law))))
         chances = stats.multinomial.pmf(counted, reports, law)
         laws = ones_laws(it.encoding, noise_of(it))
-        assert np.allclose(laws, law)
+        assert np.allclose(laws[1], law)
         for periods in (1, 5):
             # At the worst all reports of a device are alike.
             alarms = [ones_per_report(periods * each, *laws, periods).alarm for each in counted]
@@ -111,11 +113,22 @@ class TestHonest:
         """
         rng, noise = np.random.default_rng(2), noise_of(STRING)
         few, many = ones_laws(STRING.encoding, noise)
-        for law in (few, many):
+        one_bit = np.convolve(binomial(1, noise.truth), binomial(STRING.size - 1, noise.lie))
+        for law in (one_bit, many):
             drawn = rng.multinomial(100_000, law / law.sum(), size=20)
             assert sum(ones_per_report(each, few, many).alarm for each in drawn) <= 2
-        wrong = ones_per_report(rng.multinomial(100_000, few / few.sum()), law_of(STRING))
+        wrong = ones_per_report(rng.multinomial(100_000, one_bit / one_bit.sum()), law_of(STRING))
         assert wrong.alarm
+
+    @pytest.mark.parametrize("it", [CATEGORY, RARE_CATEGORY, STRING], ids=["usual", "rare", "string"])
+    def test_reports_without_a_valid_value_are_as_honest_as_any(self, it: Metric) -> None:
+        """40 trials of bounds that fail once in 10^4 times: three alarms have a chance below 10^-7."""
+        rng, laws = np.random.default_rng(3), ones_laws(it.encoding, noise_of(it))
+        null = binomial(it.size, noise_of(it).lie)
+        mixed = [
+            rng.multinomial(100_000, share * null + (1 - share) * law_of(it)) for share in (0.3, 1.0) for _ in range(20)
+        ]
+        assert sum(ones_per_report(each, *laws).alarm for each in mixed) <= 2
 
     @pytest.mark.parametrize("privacy", [USUAL, RARE])
     @pytest.mark.parametrize("reports", [1, 2, 3, 5, 8, 12, 30, 100, 1000])
@@ -128,16 +141,21 @@ class TestHonest:
 
     @pytest.mark.parametrize("privacy", [USUAL, RARE])
     @pytest.mark.parametrize("reports", [1, 2, 3, 5, 8, 12, 30, 100, 1000])
-    def test_sums_are_called_wrong_by_chance_as_seldom_as_is_said(self, privacy: str, reports: int) -> None:
+    @pytest.mark.parametrize("null", [0.0, 0.05, 0.3])
+    def test_sums_are_called_wrong_by_chance_as_seldom_as_is_said(
+        self, privacy: str, reports: int, null: float
+    ) -> None:
         noise = noise_of(metric("category", 'categories = ["a", "b"]', privacy=privacy))
-        numbers = np.arange(reports + 1)
-        law = np.convolve(stats.binom.pmf(numbers, reports, noise.truth), stats.binom.pmf(numbers, reports, noise.lie))
+        valid, numbers = reports - round(null * reports), np.arange(2 * reports + 1)
+        law = np.convolve(
+            stats.binom.pmf(numbers, valid, noise.truth), stats.binom.pmf(numbers, 2 * reports - valid, noise.lie)
+        )[: 2 * reports + 1]
         alarms = []
         for ones in range(2 * reports + 1):
             # The sum of the shares, and its error, depend on the number of ones alone.
             counts = np.array([ones - ones // 2, ones // 2], float)
             debiased = noise.debias(counts, np.full(2, float(reports)))
-            found = simplex(noise, debiased, np.full((2, 2), reports), 0.95)
+            found = estimate_shares(noise, debiased, np.full((2, 2), reports), 0.95)
             alarms.append(sum_of_shares(found, 1 / (noise.slope * reports)).alarm)
         assert law[alarms].sum() <= ALARM
 
@@ -147,6 +165,8 @@ class TestHonest:
             assert listed(Number(0.5, 0.1, low, 0.7)).alarm
             assert not explained(Number(0.8, 0.1, low, 1.0)).alarm
             assert explained(Number(0.9, 0.1, low, 1.0)).alarm
+            assert not no_value(Number(0.4, 0.1, low, 0.6)).alarm
+            assert no_value(Number(0.5, 0.1, low, 0.7)).alarm
         assert not listed(Number(0.9, None, 0.0, 1.0)).alarm
 
     @pytest.mark.parametrize("devices", [10, 100, 1000])
@@ -164,7 +184,7 @@ class TestHonest:
         alarms = 0
         for residual in residuals:
             fit = fit_of(residual, float((residual**2 / variance).sum()))
-            alarms += residual_misfit(fit, 0, number, long_tails(fit, equations)).alarm
+            alarms += residual_misfit(fit, number, long_tails(fit, equations)).alarm
         assert alarms < 10
 
 
@@ -203,11 +223,11 @@ class TestFaulty:
         ones = rng.multinomial(100_000, (1 - share) * law_of(it) + share * law_of(other))
         assert ones_per_report(ones, *laws).alarm
 
-    def test_their_shares_do_not_sum_to_1(self) -> None:
+    def test_their_shares_sum_to_more_than_1(self) -> None:
         rng = np.random.default_rng(7)
         truth: dict[Value, float] = {"a": 0.7, "b": 0.3}
         tally = drawn(CATEGORY, truth, 70_000, rng) + drawn(OTHER_CATEGORY, truth, 30_000, rng)
-        assert any("standard errors away" in alarm for alarm in decode(CATEGORY, tally).alarms)
+        assert any("standard errors above 1" in alarm for alarm in decode(CATEGORY, tally).alarms)
 
     def test_all_clients_have_another_registry(self) -> None:
         """Who has not set a bit sends it less often than the registry says that anybody does."""
@@ -219,4 +239,4 @@ class TestFaulty:
         noise = noise_of(metric("flag", privacy=USUAL))
         equations = Equations(np.zeros(500), np.full(500, 100.0), 0.0, noise)
         fit = fit_of(np.zeros(500), 1.5 * 500)
-        assert residual_misfit(fit, 0, 500, long_tails(fit, equations)).alarm
+        assert residual_misfit(fit, 500, long_tails(fit, equations)).alarm

@@ -83,7 +83,9 @@ def test_a_client_takes_the_registry_and_shows_the_key(tmp_path: Path) -> None:
     clock = FrozenClock(now() - timedelta(days=9))
     state = tmp_path / "state.db"
     with serving(tmp_path, f"sqlite:///{tmp_path}/hubbub.db", registry=EXAMPLE, ingest_key=key) as served:
-        client = Client(served.url, registry=None, state=state, enabled=True, clock=clock, ingest_key=key)
+        client = Client(
+            served.url, registry=None, state=state, enabled=True, clock=clock, ingest_key=key, max_epsilon=100
+        )
         with closing(client):
             client.flush()  # fetches the registry
             client.record("crashed", True)

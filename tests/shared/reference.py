@@ -6,6 +6,7 @@ JSON files in shared/vectors; a test compares them with what this file says and 
 
 import hashlib
 import json
+import struct
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -37,16 +38,35 @@ def stream(secret: bytes, message: bytes, length: int) -> bytes:
     return hashlib.shake_256(secret + message).digest(length)
 
 
-def identity(name: str, version: int) -> bytes:
-    return name.encode("ascii") + b"\0" + version.to_bytes(4, "little")
+def exact(number: float) -> str:
+    return struct.pack(">d", number).hex()
+
+
+def meaning(
+    name: str,
+    version: int,
+    kind: str,
+    every: str,
+    parameters: list[Any],
+    response: list[int],
+    lifetime_values: int | None = None,
+    combine: str | None = None,
+    default: Any = None,
+) -> str:
+    fields = [name, version, kind, every, parameters, response, lifetime_values, combine, default]
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+
+
+def fingerprint(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8")).digest()
 
 
 def cohort_number(secret: bytes) -> int:
     return int.from_bytes(stream(secret, b"cohort\0", 2), "little")
 
 
-def rounding_offset(secret: bytes, name: str, version: int) -> int:
-    return int.from_bytes(stream(secret, b"offset\0" + identity(name, version), 8), "little") % 2**32
+def rounding_offset(secret: bytes, identity: bytes) -> int:
+    return int.from_bytes(stream(secret, b"offset\0" + identity, 8), "little") % 2**32
 
 
 def packed(bits: list[int]) -> bytes:
@@ -56,10 +76,8 @@ def packed(bits: list[int]) -> bytes:
     return bytes(data)
 
 
-def permanent_bits(
-    secret: bytes, name: str, version: int, cohort: int, p1: int, q1: int, encoded: list[int]
-) -> list[int]:
-    message = b"permanent\0" + identity(name, version) + cohort.to_bytes(2, "little") + packed(encoded)
+def permanent_bits(secret: bytes, identity: bytes, cohort: int, p1: int, q1: int, encoded: list[int]) -> list[int]:
+    message = b"permanent\0" + identity + cohort.to_bytes(2, "little") + packed(encoded)
     size = len(encoded)
     short = p1 % 256 == 0 and q1 % 256 == 0
     numbers = stream(secret, message, size if short else 2 * size)
@@ -92,14 +110,36 @@ def bloom_vectors() -> list[dict[str, Any]]:
     return vectors
 
 
+MEANINGS = {
+    "homepage": meaning("homepage", 1, "string", "day", [128, 1, 64], [32768, 1179, 53219, 12317], 8),
+    "homepage 2": meaning("homepage", 2, "string", "day", [128, 1, 64], [32768, 1179, 53219, 12317], 8),
+    "theme": meaning("theme", 1, "category", "week", ["light", "dark", 'naïve "日本"'], [32768, 7813, 49152, 16384], 4),
+    "crashed": meaning("crashed", 1, "flag", "day", [], [57723, 7813, 49152, 16384], 2, None, False),
+    "minutes": meaning(
+        "minutes", 1, "mean", "day", [exact(0.0), exact(1440.0), 2**32], [49152, 16384, 58982, 6554],
+        2, "sum", exact(0.1),
+    ),
+    "startup_ms": meaning(
+        "startup_ms", 1, "histogram", "day", [2, 4, *map(exact, (-1.0, 0.0, 0.1, 1e300))], [32768, 1179, 53219, 12317],
+        3, "last",
+    ),
+    "language": meaning("language", 3, "string", "once", [64, 2, 8], [49152, 16384, 65536, 0], 1, None, "eo"),
+}  # fmt: skip
+"""Declarations as docs/design/encoding.md spells them for the fingerprint."""
+
+
+def fingerprint_vectors() -> list[dict[str, Any]]:
+    return [{"meaning": text, "fingerprint": fingerprint(text).hex()} for text in MEANINGS.values()]
+
+
 def secret_vectors() -> list[dict[str, Any]]:
     return [
         {
             "secret": secret.hex(),
             "cohort_number": cohort_number(secret),
             "offsets": [
-                {"metric": name, "version": version, "offset": rounding_offset(secret, name, version)}
-                for name, version in [("minutes_used", 1), ("minutes_used", 2), ("other", 1)]
+                {"fingerprint": fingerprint(text).hex(), "offset": rounding_offset(secret, fingerprint(text))}
+                for text in (MEANINGS["minutes"], MEANINGS["minutes"].replace('"sum"', '"max"'))
             ],
         }
         for secret in SECRETS
@@ -110,19 +150,20 @@ def permanent_vectors() -> list[dict[str, Any]]:
     vectors = []
     for secret in SECRETS:
         for p1, q1 in [(49152, 16384), (32768, 1179), (57723, 7813), (65535, 1), (40000, 39999)]:
-            for name, version, cohort, encoded in [
-                ("homepage", 1, 17, [int(index in {5, 77}) for index in range(128)]),
-                ("homepage", 2, 17, [int(index in {5, 77}) for index in range(128)]),
-                ("theme", 1, 0, [0, 1, 0]),
-                ("crashed", 1, 0, [1]),
-                ("startup_ms", 1, 1000, [0, 0, 0, 0, 0, 0, 0, 0, 1]),
+            for name, cohort, encoded in [
+                ("homepage", 17, [int(index in {5, 77}) for index in range(128)]),
+                ("homepage", 17, [0] * 128),
+                ("homepage 2", 17, [int(index in {5, 77}) for index in range(128)]),
+                ("theme", 0, [0, 1, 0]),
+                ("crashed", 0, [1]),
+                ("startup_ms", 1000, [0, 0, 0, 0, 0, 0, 0, 0, 1]),
             ]:
-                answer = permanent_bits(secret, name, version, cohort, p1, q1, encoded)
+                identity = fingerprint(MEANINGS[name])
+                answer = permanent_bits(secret, identity, cohort, p1, q1, encoded)
                 vectors.append(
                     {
                         "secret": secret.hex(),
-                        "metric": name,
-                        "version": version,
+                        "fingerprint": identity.hex(),
                         "cohort": cohort,
                         "p1": p1,
                         "q1": q1,
@@ -134,7 +175,12 @@ def permanent_vectors() -> list[dict[str, Any]]:
     return vectors
 
 
-FILES = {"bloom.json": bloom_vectors, "secret.json": secret_vectors, "permanent.json": permanent_vectors}
+FILES = {
+    "bloom.json": bloom_vectors,
+    "fingerprint.json": fingerprint_vectors,
+    "secret.json": secret_vectors,
+    "permanent.json": permanent_vectors,
+}
 
 if __name__ == "__main__":
     for file, make in FILES.items():

@@ -91,5 +91,9 @@ def example() -> Registry:
 
 def one_metric(**keys: str) -> Metric:
     """A registry of one metric called `it`, from TOML values by key."""
-    lines = ["[metrics.it]", *(f"{key} = {value}" for key, value in ({"description": '"it"'} | keys).items())]
-    return Registry.parse("\n".join(lines))["it"]
+    return Registry.parse(text_of(keys))["it"]
+
+
+def text_of(keys: dict[str, str]) -> str:
+    """The TOML of a metric called `it`."""
+    return "\n".join(["[metrics.it]", *(f"{key} = {value}" for key, value in ({"description": '"it"'} | keys).items())])

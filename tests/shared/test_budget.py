@@ -4,11 +4,13 @@ import math
 
 import pytest
 
-from hubbub.shared.budget import metric_year, year
+from hubbub.shared.bernoulli import ONE
+from hubbub.shared.budget import cost_of_changes, metric_year, year
 from hubbub.shared.privacy import promise
 from shared.brute_force import transition
 from shared.registries import example, one_metric
 
+MINUTES = {"kind": '"mean"', "every": '"day"', "low": "0", "high": "480", "privacy": "{ report = 1, lifetime = 2 }"}
 DAILY_FLAG = {"kind": '"flag"', "every": '"day"', "privacy": "{ report = 1.0, lifetime = 2.0 }"}
 
 
@@ -16,7 +18,7 @@ def test_a_year_of_the_example() -> None:
     years = {each.name: each for each in year(example().values()).metrics}
     assert (years["homepage"].reports, years["homepage"].values) == (366, 8)
     assert years["homepage"].epsilon == pytest.approx(8 * 4, abs=0.01)
-    assert (years["theme"].reports, years["theme"].values) == (53, 3)
+    assert (years["theme"].reports, years["theme"].values) == (53, 4)
     assert years["language"].reports == years["language"].values == 1
     assert years["language"].epsilon == pytest.approx(4.3944, abs=1e-4)
     # Unlimited values: a new one every day, which costs no more than a day's report each.
@@ -75,6 +77,39 @@ def test_two_values_cost_at_most_two_lifetimes_by_enumeration() -> None:
             worst = max(worst, abs(math.log(chances[0] / chances[1])))
     assert worst <= 2 * metric.epsilon(days) <= metric_year(metric).epsilon
     assert worst > metric.epsilon(days)
+
+
+def test_the_changes_of_a_mean_cost_more_than_its_values() -> None:
+    """480 and 0 in turns, against 240 every day: after 30 days the reports tell them apart by epsilon 20.9.
+
+    480 is rounded up and 0 down, by any device; 240 is rounded up by one device in two, every day alike. The year
+    printed 4.0 for it, which is the cost of the values. The cost of the changes covers it.
+    """
+    metric = one_metric(**MINUTES)
+    response = metric.response
+    p1, q1, p2, q2 = (part / ONE for part in (response.p1, response.q1, response.p2, response.q2))
+
+    def chance(ones: int, answer: int) -> float:
+        """Of some ones on 15 given days, under a permanent answer."""
+        rate = p2 if answer else q2
+        return rate**ones * (1 - rate) ** (15 - ones)
+
+    def alternating(up: int, down: int) -> float:
+        return (p1 * chance(up, 1) + (1 - p1) * chance(up, 0)) * (q1 * chance(down, 1) + (1 - q1) * chance(down, 0))
+
+    def steady(up: int, down: int) -> float:
+        one = (p1 + q1) / 2
+        return one * chance(up, 1) * chance(down, 1) + (1 - one) * chance(up, 0) * chance(down, 0)
+
+    worst = max(abs(math.log(alternating(up, down) / steady(up, down))) for up in range(16) for down in range(16))
+    assert worst == pytest.approx(20.9, abs=0.1)
+    assert metric.max_epsilon == pytest.approx(4.0, abs=1e-3)
+    assert worst <= cost_of_changes(metric, 30)
+
+
+def test_a_change_is_not_hidden_where_a_bit_is_never_flipped() -> None:
+    assert cost_of_changes(one_metric(**DAILY_FLAG | {"privacy": "{ f = 0.5, p = 0.0, q = 0.75 }"}), 2) == math.inf
+    assert cost_of_changes(example()["newcomer"], 1) == example()["newcomer"].epsilon(1)
 
 
 def test_promise_holds_the_exact_numbers() -> None:

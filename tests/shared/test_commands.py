@@ -43,7 +43,7 @@ class TestRegistryCheck:
     def test_a_good_one(self, registry: str) -> None:
         told = run("registry", "check", registry).stdout
         assert f"{registry}: 8 metric(s), no problem" in told
-        assert "language version 3: string, every once, ab0d4edba4fe465b" in told
+        assert "language version 3: string, every once, 89571c37d6b5bac0" in told
         as_json = json.loads(run("registry", "check", registry, "--json").stdout)
         assert (as_json["problems"], as_json["warnings"]) == ([], [])
         assert [each["fingerprint"] for each in as_json["metrics"]] == [m.fingerprint for m in example().values()]
@@ -70,7 +70,7 @@ class TestRegistryCheck:
             assert line.startswith(f"{path}: {place}: ")
         assert told[-1] == f"{path}: 6 problem(s)"
         problems = json.loads(run("registry", "check", str(path), "--json", code=1).stdout)["problems"]
-        allowed = "description, every, expires, kind, lifetime_values, owner, privacy, version"
+        allowed = "default, description, every, expires, kind, lifetime_values, owner, privacy, version"
         assert problems[2] == {"metric": "a", "key": "bits", "fault": "is not known here", "allowed": allowed}
 
     def test_a_missing_file(self, tmp_path: Path) -> None:
@@ -96,14 +96,18 @@ class TestPrivacy:
     def test_tables_show_epsilons_and_the_year(self, registry: str) -> None:
         told = run("privacy", registry, "--delta", "1e-6").stdout
         assert re.search(r"homepage_classic +string +day +1\.0743 +x 2\.93 +4\.3944 +4\.3944 +7\.875\n", told)
-        assert "All together: epsilon " in told
+        assert re.search(
+            r"All metrics: epsilon \d+\.\d+, delta [\d.e-]+ of values, by \w+ composition; [\d,]+ of the changes", told
+        )
+        assert "Without a default: homepage, homepage_classic" in told
+        assert "recording only when something happens tells that it happened" in told
         assert "Totals tried for delta 1e-06: basic " in told
 
     def test_one_metric_and_the_year_alone(self, registry: str) -> None:
         [metric] = json.loads(run("privacy", registry, "--metric", "theme", "--json").stdout)
         assert metric["name"] == "theme"
         year = json.loads(run("privacy", registry, "--metric", "theme", "--year", "--json").stdout)
-        assert year["metrics"][0]["values"] == 3
+        assert year["metrics"][0]["values"] == 4
         assert year["total"]["method"] == "basic"
 
     def test_mistakes(self, registry: str) -> None:

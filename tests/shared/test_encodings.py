@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hubbub.shared.encode import Bit, Bloom, Bucket, Encoding, OneHot
+from hubbub.shared.encode import NULL, Bit, Bloom, Bucket, Encoding, OneHot
 from hubbub.shared.encode.bloom import digest, position
 from hubbub.shared.errors import ValueRefusedError
 from hubbub.shared.kinds import default_cohorts
@@ -181,7 +181,7 @@ def test_default_cohorts_cover_all_buckets_evenly() -> None:
 
 
 def test_natural_bounds() -> None:
-    """How many different encodings one device can have in its cohort, counted."""
+    """How many different encodings one device can have in its cohort, the null encoding included, counted."""
     edges = (0.0, 1.0, 2.0, 3.0)
     cases: list[tuple[Encoding, list[object]]] = [
         (Bit(), [False, True]),
@@ -191,5 +191,5 @@ def test_natural_bounds() -> None:
         (Bucket(edges, 3, 1), [0.5, 1.5, 2.5]),
     ]
     for encoding, values in cases:
-        assert encoding.natural_bound == len({encoding.encode(value, 0, 0) for value in values})
+        assert encoding.natural_bound == len({encoding.encode(value, 0, 0) for value in values} | {NULL})
     assert Bloom(8, 1, 1).natural_bound is None

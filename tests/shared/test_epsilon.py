@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from hubbub.shared.encode import Bit, Bloom, Bucket, Encoding, OneHot, Rounding
+from hubbub.shared.encode import NULL, Bit, Bloom, Bucket, Encoding, OneHot, Rounding
 from hubbub.shared.response import Response
 from shared.brute_force import outputs, worst_ratio
 
@@ -63,10 +63,11 @@ def enumerated(encoding: Encoding, response: Response, reports: int) -> float:
 @cache
 def patterns(encoding: Encoding, cohort: int) -> set[tuple[int, ...]]:
     """What the values look like; two with the same bits at every offset are one and the same to the mechanism."""
-    return {
+    patterns = {
         tuple(encoding.encode(value, cohort, offset) for offset in range(encoding.offsets))
         for value in values_of(encoding)
     }
+    return patterns | {(NULL,) * encoding.offsets}  # a device without a valid value reports, too
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)

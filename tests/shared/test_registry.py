@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import datetime
+import math
 import pickle
 import string
 from pathlib import Path
@@ -15,7 +16,7 @@ from hubbub.client import privatize
 from hubbub.shared import HubbubError, Metric, Registry, RegistryError, UnknownMetricError
 from hubbub.shared.encode import Bit, Bloom, Bucket, OneHot, Rounding
 from hubbub.shared.response import Response
-from shared.registries import EXAMPLE, example, one_metric
+from shared.registries import EXAMPLE, example, one_metric, text_of
 
 STRING = {"kind": '"string"', "every": '"day"', "bits": "128", "hashes": "1", "cohorts": "64", "lifetime_values": "8"}
 STRING["privacy"] = "{ report = 1.0, lifetime = 4.0 }"
@@ -47,7 +48,7 @@ def test_the_example_means_what_it_says() -> None:
     assert registry["homepage_classic"].response == Response.rappor(0.5, 0.5, 0.75)
     assert registry["homepage_classic"].lifetime_values is None
     assert registry["theme"].encoding == OneHot(("light", "dark", "system"))
-    assert registry["theme"].lifetime_values == 3
+    assert registry["theme"].lifetime_values == 4
     assert registry["crashed"].encoding == Bit()
     assert registry["crashed"].lifetime_values == 2
     assert registry["minutes_used"].encoding == Rounding(0.0, 1440.0)
@@ -109,7 +110,7 @@ def test_every_form_of_privacy(kind: str, every: str, privacy: str) -> None:
         ("string", {"owner": "1"}, "owner", "string"),
         ("string", {"expires": '"soon"'}, "expires", "a date"),
         ("string", {"expires": "2030-01-01T00:00:00"}, "expires", "a date"),
-        ("string", {"colour": '"red"'}, "colour", "not known here; allowed: bits, cohorts, description"),
+        ("string", {"colour": '"red"'}, "colour", "not known here; allowed: bits, cohorts, default"),
         ("string", {"combine": '"sum"'}, "combine", "not known here"),
         ("string", {"every": '"once"', "privacy": "{ f = 0.5 }"}, "lifetime_values", "not known here"),
         ("string", {"privacy": None}, "privacy", "is missing"),
@@ -134,7 +135,16 @@ def test_every_form_of_privacy(kind: str, every: str, privacy: str) -> None:
         ("category", {"categories": '["a", ""]'}, "categories", "none empty"),
         ("category", {"categories": '["a", 2]'}, "categories", "strings"),
         ("category", {"categories": '"ab"'}, "categories", "a list"),
-        ("category", {"lifetime_values": "3"}, "lifetime_values", "from 1 to 2"),
+        ("category", {"lifetime_values": "4"}, "lifetime_values", "from 1 to 3"),
+        ("category", {"default": '"c"'}, "default", "not one of the declared categories"),
+        ("flag", {"default": "0"}, "default", "allowed: True or False"),
+        ("mean", {"default": "1e9"}, "default", "outside the range"),
+        ("mean", {"default": "nan"}, "default", "NaN or infinite"),
+        ("string", {"default": '""'}, "default", "empty"),
+        ("mean", {"privacy": "{ epsilon = 1, gamma = 0 }"}, "privacy", "no instantaneous noise"),
+        ("string", {"privacy": "{ f = 0.5, p = 0.0, q = 1.0 }"}, "privacy", "no instantaneous noise"),
+        ("string", {"hashes": "8", "privacy": "{ f = 0.00002, p = 0.001, q = 0.999 }"}, "privacy", "for one report"),
+        ("string", {"hashes": "2", "privacy": "{ f = 0.00002, p = 0.4, q = 0.6 }"}, "privacy", "for a lifetime"),
         ("flag", {"lifetime_values": '"unlimited"'}, "lifetime_values", "from 1 to 2"),
         ("flag", {"bits": "1"}, "bits", "not known here"),
         ("flag", {"privacy": "{ epsilon = 1 }"}, "privacy", 'every = "day"'),
@@ -265,18 +275,44 @@ def test_registries_travel_to_other_processes() -> None:
     assert privatize(again["language"], "eo", bytes(32)).bits == privatize(example()["language"], "eo", bytes(32)).bits
 
 
+class TestMaxEpsilon:
+    """The most that one device may spend, which the registry states for itself."""
+
+    def test_is_read(self) -> None:
+        assert example().max_epsilon is None
+        limited = Registry.parse("max_epsilon = 40\n" + text_of(STRING))
+        assert limited.max_epsilon == 40
+        assert limited["it"].max_epsilon == pytest.approx(8 * limited["it"].epsilon(math.inf))
+
+    @pytest.mark.parametrize(
+        ("limit", "change", "expected"),
+        [
+            ("31", {}, "the values of one device can cost 31.99"),
+            ("1e9", {"lifetime_values": '"unlimited"'}, "exceeds any max_epsilon"),
+            ("0", {}, "a number above 0"),
+            ("-1", {}, "a number above 0"),
+            ("nan", {}, "a number above 0"),
+            ("true", {}, "a number above 0"),
+            ('"much"', {}, "a number above 0"),
+        ],
+    )
+    def test_metrics_that_could_exceed_it_are_refused(self, limit: str, change: dict[str, str], expected: str) -> None:
+        with pytest.raises(RegistryError, match=expected):
+            Registry.parse(f"max_epsilon = {limit}\n" + text_of(STRING | change))
+
+
 class TestFingerprint:
     def test_is_the_same_for_ever(self) -> None:
         """A change of these lines refuses to start every collector that has stored them: raise the version instead."""
         assert {name: metric.fingerprint[:16] for name, metric in example().items()} == {
-            "homepage": "7771f3166e15b336",
-            "homepage_classic": "8bdc24e5245004c2",
-            "theme": "07bec02269947658",
-            "crashed": "7dda18ac2ffbd04e",
-            "minutes_used": "72ded01e58ac8084",
-            "startup_ms": "40cb8a30e0a62a52",
-            "language": "ab0d4edba4fe465b",
-            "newcomer": "27e12f25d75f5bf5",
+            "homepage": "625101204f2020de",
+            "homepage_classic": "28b140407ef8b896",
+            "theme": "1c79175f96aada57",
+            "crashed": "7d15315b320b0174",
+            "minutes_used": "88777bcf1f7fc388",
+            "startup_ms": "0b129597c22ecbf0",
+            "language": "89571c37d6b5bac0",
+            "newcomer": "c8e86d6c46e0215d",
         }
 
     @pytest.mark.parametrize(
@@ -294,6 +330,7 @@ class TestFingerprint:
             ("mean", {"combine": '"max"'}),
             ("histogram", {"edges": "[0, 1, 3]"}),
             ("histogram", {"sent": "1"}),
+            ("flag", {"default": "false"}),
         ],
     )
     def test_changes_with_whatever_gives_a_report_its_meaning(self, kind: str, change: dict[str, str]) -> None:

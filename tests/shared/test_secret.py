@@ -6,7 +6,6 @@ import pytest
 
 from hubbub.shared import ParameterError, Secret
 from hubbub.shared.period import period_of, today
-from shared.registries import example
 
 
 def test_the_same_secret_gives_the_same_draws() -> None:
@@ -32,12 +31,6 @@ def test_a_secret_is_not_shown() -> None:
 def test_secrets_of_other_lengths_or_types(key: object) -> None:
     with pytest.raises(ParameterError, match="allowed: 32 bytes"):
         Secret(key)  # type: ignore[arg-type]
-
-
-def test_identities_of_metrics_and_versions_differ() -> None:
-    identities = {metric.identity for metric in example().values()}
-    assert len(identities) == len(example())
-    assert example()["language"].identity == b"language\0\x03\0\0\0"
 
 
 @pytest.mark.parametrize(

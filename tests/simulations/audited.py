@@ -1,20 +1,24 @@
 """Metrics to audit, and clients that are broken on purpose."""
 
+import os
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
+import msgspec
 import pytest
+import requests
 
-from hubbub.client import privatize
-from hubbub.client.privatizing import encode
-from hubbub.shared import Metric, Secret
+from hubbub.client import Client, privatize
+from hubbub.shared import Metric, Registry, Secret
 from hubbub.shared.instantaneous import instantaneous_response
-from hubbub.shared.permanent import permanent_response
-from hubbub.shared.wire import Report
+from hubbub.shared.permanent import permanent_response, rounding_offset
+from hubbub.shared.wire import Batch, Report, encode_batch, new_batch_id
 from shared.registries import one_metric
 
 DEMO = Path(__file__).parents[2] / "simulations/hubbub/simulations/demo.toml"
 SURE = 1 - 1e-7
-"""A confidence at which nothing is accused by chance."""
+"""A confidence at which a correct client is refuted once in 10^7 audits at most."""
 
 METRICS = {
     "string": one_metric(kind='"string"', every='"day"', bits="32", hashes="2", cohorts="8", lifetime_values="8",
@@ -33,6 +37,11 @@ METRICS = {
 }  # fmt: skip
 
 every_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+
+
+def encode(metric: Metric, value: object, secret: Secret) -> tuple[int, int]:
+    cohort = secret.number % metric.encoding.cohorts
+    return cohort, metric.encode(value, cohort, rounding_offset(metric, secret))
 
 
 def report_of(metric: Metric, secret: Secret, remembered: int, or_these: int = 0) -> Report:
@@ -67,3 +76,74 @@ def forgets(metric: Metric, value: object, secret: Secret) -> Report:
 
 def forgets_its_cohort_too(metric: Metric, value: object, secret: Secret) -> Report:
     return privatize(metric, value, Secret.generate())
+
+
+class BrokenClient(Client):
+    """A client that keeps and sends its reports itself, so that they can be broken."""
+
+    def __init__(
+        self, collector: str, *, registry: Registry, state: Path, enabled: bool, clock: Callable[[], datetime]
+    ) -> None:
+        super().__init__(collector, registry=registry, state=state, enabled=enabled, clock=clock)
+        [self.metric] = registry.values()
+        self.url = f"{collector}/v1/batches"
+        self.now = clock
+        self.forget()
+
+    def forget(self) -> None:
+        super().forget()
+        self.secret = Secret.generate()
+        self.kept: list[Report] = []
+
+    def bits(self, value: object) -> int:
+        raise NotImplementedError
+
+    def record(self, metric: str, value: object) -> None:
+        assert metric == self.metric.name
+        report = privatize(self.metric, value, self.secret, day=self.now().date())
+        packed = self.bits(value).to_bytes(self.metric.width, "little")
+        self.kept.append(msgspec.structs.replace(report, bits=packed))
+
+    def flush(self, timeout: float = 1.0) -> bool:
+        if self.kept:
+            body = encode_batch(Batch(new_batch_id(), tuple(self.kept)))
+            requests.post(self.url, body, timeout=timeout).raise_for_status()
+        return True
+
+
+class SendsTheTruth(BrokenClient):
+    def bits(self, value: object) -> int:
+        return encode(self.metric, value, self.secret)[1]
+
+
+class SkipsInstantaneous(BrokenClient):
+    def bits(self, value: object) -> int:
+        cohort, encoded = encode(self.metric, value, self.secret)
+        return permanent_response(self.metric, self.secret, cohort, encoded)
+
+
+class RepeatsItsFirstReport(BrokenClient):
+    def bits(self, value: object) -> int:
+        report = self.kept[0] if self.kept else privatize(self.metric, value, self.secret)
+        return int.from_bytes(report.bits, "little")
+
+
+class SometimesSendsTheTruth(BrokenClient):
+    """Send one report in three as it is."""
+
+    def bits(self, value: object) -> int:
+        if int.from_bytes(os.urandom(8), "little") % 3 == 0:
+            return encode(self.metric, value, self.secret)[1]
+        return int.from_bytes(privatize(self.metric, value, self.secret).bits, "little")
+
+
+class IsSilentAboutFalse(Client):
+    def record(self, metric: str, value: object) -> None:
+        if value is not False:
+            super().record(metric, value)
+
+
+class ReportsTwice(BrokenClient):
+    def bits(self, value: object) -> int:
+        self.kept.append(privatize(self.metric, value, self.secret, day=self.now().date()))
+        return 0

@@ -18,7 +18,7 @@ from simulations.simulated import METRICS, declared
 def same(one: Simulated, other: Simulated) -> bool:
     return one.tallies == other.tallies and all(
         np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("present", "counted", "silent", "lost", "repeated")
+        for name in ("present", "counted", "silent", "null", "lost", "repeated")
     )
 
 
@@ -53,6 +53,7 @@ class TestLife:
         assert [found.reported(period) for period in range(4)] == [self.TRUTH] * 4
         assert [tally.reports for tally in found.tallies] == [20_000] * 4
         assert not found.silent.any()
+        assert not found.null.any()
         assert not found.lost.any()
         assert not found.repeated.any()
 

@@ -1,7 +1,19 @@
-"""What simulated devices remember: old answers, how many values they have revealed, and when to be silent."""
+"""The memory of simulated devices: old answers, how many encodings they revealed, and when they report the null one."""
+
+import math
+from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
+import pytest
 
+from client.clients import MONDAY
+from client.one_metric import watch_encodings
+from hubbub.client.ledger import Ledger
+from hubbub.client.recording import record
+from hubbub.client.state import State
+from hubbub.shared import Metric, Secret
+from hubbub.shared.permanent import rounding_offset
 from hubbub.simulations.devices import Devices, simulate_devices
 from hubbub.simulations.population import Life
 from simulations.simulated import METRICS, declared
@@ -58,25 +70,55 @@ class TestMemory:
         assert (np.abs(np.diff(up.astype(int), axis=0)).sum(axis=0) <= 1).all()
         assert (up == down[::-1]).all()
 
-    def test_past_its_lifetime_values_a_device_is_silent(self) -> None:
-        metric = declared("string", "bits = 64", "hashes = 1", "cohorts = 1", "lifetime_values = 2")
-        names = [f"s{number}" for number in range(3)]
-        assert len({metric.encode(name, 0, 0) for name in names}) == 3
+    def test_past_its_limit_a_device_reports_the_null_encoding(self) -> None:
+        """Of 3 encodings, one is kept for the null encoding. Its answer is memoised like any other."""
+        metric = declared("string", "bits = 64", "hashes = 1", "cohorts = 1", "lifetime_values = 3")
+        names = [f"s{number}" for number in range(4)]
+        assert len({metric.encode(name, 0, 0) for name in names}) == 4
         crowd = Devices(metric, names, np.zeros(50, int), np.random.default_rng(4))
-        heard = []
-        for number in (0, 1, 2, 2, 1, 0):
+        null, kept = [], []
+        for number in (0, 1, 2, 3, 1, 0, 2):
             crowd.hold(np.arange(50), np.full(50, number))
-            heard.append(len(crowd.report().devices))
-        assert heard == [50, 50, 0, 0, 50, 50]
-        assert (crowd.revealed == 2).all()
+            reports = crowd.report()
+            assert len(reports.devices) == 50
+            null.append(reports.null.tolist())
+            kept.append(crowd.permanent)
+        assert null == [[is_null] * 50 for is_null in (False, False, True, True, False, False, True)]
+        assert (kept[2] == kept[3]).all()
+        assert (kept[2] == kept[6]).all()
+        assert (kept[4] == kept[1]).all()
+        assert (crowd.revealed == 3).all()
 
-    def test_silent_devices_are_told(self) -> None:
+    def test_a_null_encoding_takes_no_place_of_a_value(self) -> None:
+        """None is no valid value: a device that began with it can still reveal both others, and no third."""
+        metric = declared("category", 'categories = ["a", "b", "c"]', "lifetime_values = 3")
+        crowd = Devices(metric, [None, "a", "b", "c"], np.zeros(50, int), np.random.default_rng(4))
+        null = []
+        for number in (0, 1, 2, 3):
+            crowd.hold(np.arange(50), np.full(50, number))
+            null.append(bool(crowd.report().null.all()))
+        assert null == [True, False, False, True]
+
+    @pytest.mark.parametrize("first", [True, False])
+    def test_past_its_limit_a_flag_repeats_its_answer(self, first: bool) -> None:
         metric = declared("flag", "lifetime_values = 1")
-        found = simulate_devices(metric, {True: 500, False: 500}, periods=3, life=Life(change=0.5), seed=5)
-        for period, tally in enumerate(found.tallies):
-            assert tally.reports == 1000 - found.silent[period]
-        assert found.silent[0] == 0
-        assert found.silent[1] > 100
+        crowd = Devices(metric, [first, not first], np.zeros(500, int), np.random.default_rng(4))
+        crowd.report()
+        kept = crowd.permanent
+        crowd.hold(np.arange(500), np.ones(500, int))
+        reports = crowd.report()
+        assert len(reports.devices) == 500
+        assert not reports.null.any()
+        assert (crowd.permanent == kept).all()
+        assert (crowd.revealed == 1).all()
+
+    def test_null_reports_are_counted(self) -> None:
+        metric = declared("category", 'categories = ["a", "b", "c"]', "lifetime_values = 2")
+        found = simulate_devices(metric, {"a": 500, "b": 500}, periods=3, life=Life(change=0.5), seed=5)
+        assert [tally.reports for tally in found.tallies] == [1000] * 3
+        assert not found.silent.any()
+        assert found.null[0] == 0
+        assert found.null[1] > 100
 
     def test_what_is_reported_once_is_reported_once(self) -> None:
         metric = declared("flag", every="once", privacy="{ epsilon = 1.0 }")
@@ -96,3 +138,41 @@ class TestMemory:
         some = crowd.report(np.array([5, 7]))
         assert some.devices.tolist() == [5, 7]
         assert some.cohorts.tolist() == crowd.cohorts[[5, 7]].tolist()
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        declared("string", "bits = 16", "hashes = 1", "cohorts = 2", "lifetime_values = 3"),
+        declared("category", 'categories = ["0", "1", "2", "3"]', "lifetime_values = 3"),
+        declared("histogram", "edges = [0, 1, 2, 3, 4]", "sent = 2", "lifetime_values = 2"),
+        declared("flag", "lifetime_values = 1"),
+        declared("mean", "low = 0", "high = 3", "lifetime_values = 1"),
+    ],
+    ids=lambda metric: metric.kind,
+)
+def test_devices_reveal_what_the_client_reveals(
+    metric: Metric, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Day by day, for values that change and are invalid now and then."""
+    values: list[object] = [0, 1, 2, 3] if metric.kind in ("mean", "histogram") else ["0", "1", "2", "3", None]
+    values = [True, False] if metric.kind == "flag" else values
+    revealed, state = watch_encodings(monkeypatch), State(tmp_path / "state.db")
+    rng = np.random.default_rng(6)
+    for _ in range(5):
+        secret, history = Secret(rng.bytes(32)), rng.integers(len(values), size=12)
+        device = Devices(metric, values, history[:1], rng)
+        device.cohorts[:] = secret.number % metric.encoding.cohorts
+        device._offsets[:] = rounding_offset(metric, secret)
+        del revealed[:]
+        simulated = []
+        with state.transaction() as connection:
+            for table in ("open", "ledger"):
+                connection.execute(f"DELETE FROM {table}")
+            for day, number in enumerate(history.tolist()):
+                ledger = Ledger(connection, {metric.name: metric}, math.inf)
+                record(connection, ledger, metric, values[number], secret, MONDAY.date() + timedelta(days=day))
+                device.hold(np.array([0]), np.array([number]))
+                device.report()
+                simulated.append(int(device._encoded[0, device._place[0], 0]))
+        assert simulated == revealed

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from hubbub.shared.bernoulli import ONE
+from hubbub.shared.encode import NULL
 from hubbub.simulations.devices import Devices
 from hubbub.simulations.encoders import encoder_of
 from hubbub.simulations.packed_bits import packed, respond_to_words
-from simulations.simulated import METRICS, declared
+from simulations.simulated import METRICS, VALUES, declared
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -32,6 +33,18 @@ def test_values_are_encoded_as_the_client_does(name: str) -> None:
     expected = [
         metric.encode(values[value], int(cohort), int(offset))
         for value, cohort, offset in zip(held, cohorts, offsets, strict=True)
+    ]
+    assert [int(row[0]) for row in encoded] == expected
+
+
+@pytest.mark.parametrize("kind", ["string", "category", "histogram"])
+def test_no_valid_value_is_the_null_encoding(kind: str) -> None:
+    metric, (first, second) = METRICS[kind], VALUES[kind]
+    held, cohorts = np.repeat(np.arange(3), 20), np.arange(60) % metric.encoding.cohorts
+    encoded = encoder_of(metric, [first, None, second])(held, cohorts, np.zeros_like(held))
+    expected = [
+        NULL if value == 1 else metric.encode((first, None, second)[value], int(cohort), 0)
+        for value, cohort in zip(held, cohorts, strict=True)
     ]
     assert [int(row[0]) for row in encoded] == expected
 

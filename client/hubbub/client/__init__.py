@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from hubbub.client.client import Client
-from hubbub.client.errors import SecretLostError, StateError
+from hubbub.client.errors import CopiedStateError, SecretLostError, StateError
+from hubbub.client.ledger import DEFAULT_MAX_EPSILON, Cost
 from hubbub.client.preview import Pending
 from hubbub.client.privatizing import privatize
 from hubbub.client.stats import Stats
@@ -11,7 +12,18 @@ from hubbub.client.stats import Stats
 if TYPE_CHECKING:
     from hubbub.client.asynchronous import AsyncClient
 
-__all__ = ["AsyncClient", "Client", "Pending", "SecretLostError", "StateError", "Stats", "privatize"]
+__all__ = [
+    "DEFAULT_MAX_EPSILON",
+    "AsyncClient",
+    "Client",
+    "CopiedStateError",
+    "Cost",
+    "Pending",
+    "SecretLostError",
+    "StateError",
+    "Stats",
+    "privatize",
+]
 
 
 def __getattr__(name: str) -> object:

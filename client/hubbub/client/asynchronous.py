@@ -57,7 +57,7 @@ class AsyncClient:
         return await self._do(self._client.preview)
 
     async def forget(self) -> None:
-        """Delete everything, the secret too."""
+        """Delete the secret, the ledger and all reports that have not been sent."""
         await self._do(self._client.forget)
 
     async def close(self, timeout: float = EXIT_SECONDS) -> None:

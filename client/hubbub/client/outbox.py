@@ -11,8 +11,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from hubbub.client.clock import random_share
-from hubbub.client.privatizing import privatize
-from hubbub.client.recording import encoding_tag, finished_number, may_reveal
+from hubbub.client.recording import finished_encoding, reveal
 from hubbub.client.state import count
 from hubbub.shared.wire import Batch, Report, decode_batch, encode_batch, new_batch_id
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping, Sequence
 
+    from hubbub.client.ledger import Ledger
     from hubbub.shared.metric import Metric
     from hubbub.shared.secret import Secret
 
@@ -58,8 +58,9 @@ class _Collected:
     day: str
     seen: int
     cohort: int
-    bits: bytes
-    tag: bytes
+    bits: bytes | None
+    """The report, randomised; None while a number is being combined."""
+    tag: bytes | None
     number: float | None
 
     @property
@@ -67,8 +68,14 @@ class _Collected:
         return self.metric, self.version, self.period
 
 
-def form_batches(connection: sqlite3.Connection, metrics: Mapping[str, Metric], secret: Secret, now: float) -> None:
-    """Turn what is due into frozen batches, as part of a transaction, and drop what is too old or too much."""
+def form_batches(
+    connection: sqlite3.Connection, ledger: Ledger, metrics: Mapping[str, Metric], secret: Secret, now: float
+) -> bool:
+    """Turn what is due into frozen batches, as part of a transaction, and drop what is too old or too much.
+
+    Returns:
+        Whether a true number was deleted, of which nothing may stay on the disk.
+    """
     reports = []
     rows = connection.execute(
         "SELECT metric, version, period, day, seen, cohort, bits, tag, number FROM open WHERE due <= ? ORDER BY due",
@@ -77,40 +84,46 @@ def form_batches(connection: sqlite3.Connection, metrics: Mapping[str, Metric], 
     for row in rows:
         collected = _Collected(*row)
         metric = metrics.get(collected.metric)
-        outcome = _finish(
-            connection, collected, metric if metric and metric.version == collected.version else None, secret
-        )
+        if metric is not None and metric.version != collected.version:
+            metric = None
+        outcome = _finish(connection, ledger, collected, metric, secret)
         connection.execute("DELETE FROM open WHERE metric = ? AND version = ? AND period = ?", collected.key)
         connection.execute("INSERT OR IGNORE INTO done VALUES (?, ?, ?)", collected.key)
         if isinstance(outcome, Report):
+            ledger.add_report(collected.metric, collected.version, metric)
             reports.append(outcome)
         else:
             count(connection, f"lost:{outcome}")
     for start in range(0, len(reports), BATCH_REPORTS):
         _insert(connection, reports[start : start + BATCH_REPORTS], now)
     _trim(connection, now)
+    return any(row[-1] is not None for row in rows)
 
 
 def _finish(
-    connection: sqlite3.Connection, collected: _Collected, metric: Metric | None, secret: Secret
+    connection: sqlite3.Connection, ledger: Ledger, collected: _Collected, metric: Metric | None, secret: Secret
 ) -> Report | str:
-    """Make the report of a period that is over, or tell why there is none; the metric may be gone from the registry."""
-    day, tag = date.fromisoformat(collected.day), collected.tag
-    if collected.number is None:
+    """Make the report of a period that is over, or return why there is none; the registry may have lost the metric."""
+    if not ledger.covers(collected.metric, collected.version):
+        return "max_epsilon"
+    tag = collected.tag
+    if collected.bits is not None:
         # A metric that is reported once speaks of the day it was recorded on, the others of their period.
         period = date.fromisoformat(collected.period or collected.day)
         report = Report(collected.metric, collected.version, period, collected.cohort, collected.bits)
     elif metric is None:
         return "metric_gone"  # and with it the knowledge of how its numbers are encoded
     else:
-        value = finished_number(metric, collected.seen, collected.number)
-        if metric.encoding.clamps(value):
+        room = ledger.room(metric)
+        if isinstance(room, str):
+            return room
+        encoded, is_clamped = finished_encoding(metric, collected.seen, collected.number, secret)
+        if is_clamped:
             count(connection, "clamped")
-        tag = encoding_tag(metric, value, secret)
-        report = privatize(metric, value, secret, day=day)
-    if metric is not None and not may_reveal(connection, metric, tag):
-        return "lifetime_values"
-    connection.execute("INSERT OR IGNORE INTO revealed VALUES (?, ?, ?)", (collected.metric, collected.version, tag))
+        report, tag = reveal(connection, metric, encoded, secret, date.fromisoformat(collected.day), room)
+    if tag is not None:
+        key = (collected.metric, collected.version)
+        connection.execute("INSERT OR IGNORE INTO revealed VALUES (?, ?, ?)", (*key, tag))
     return report
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from hubbub.client.clock import DELAY_SHARE, LENGTH, end_of
+from hubbub.client.ledger import Cost, costs
 from hubbub.client.privatizing import encode
 from hubbub.shared.instantaneous import instantaneous_response
 from hubbub.shared.packing import pack, unpack
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from hubbub.shared.secret import Secret
 
 
+NOTHING = Cost(0.0, 0.0)
+
+
 class Pending(Struct, frozen=True):
     """A report that has not been delivered."""
 
@@ -36,8 +40,8 @@ class Pending(Struct, frozen=True):
     """From when on it may be sent."""
     frozen: bool
     """Whether it is part of a batch already."""
-    epsilon_spent: float | None
-    """The most that the metric's earlier reports have cost this device; None if the registry no longer has it."""
+    epsilon_spent: float
+    """The most that the metric's earlier reports have cost this device, over all versions."""
 
 
 class Walkthrough(Struct, frozen=True):
@@ -51,7 +55,7 @@ class Walkthrough(Struct, frozen=True):
     epsilon_report: float
     epsilon_lifetime: float
     epsilon_spent: float
-    """The most that the metric's earlier reports have cost this device."""
+    """The most that the metric's earlier reports have cost this device, over all versions."""
     earliest: datetime
     latest: datetime
     """Between these it would become sendable, were it recorded now."""
@@ -61,7 +65,7 @@ def walk_through(
     connection: sqlite3.Connection, metric: Metric, value: object, secret: Secret, now: datetime
 ) -> Walkthrough:
     """Show what would become of a value; nothing is recorded, and the last step is drawn anew every time."""
-    cohort, encoded = encode(metric, value, secret)
+    cohort, encoded = secret.number % metric.encoding.cohorts, encode(metric, value, secret)
     remembered = permanent_response(metric, secret, cohort, encoded)
     sent = instantaneous_response(metric, remembered)
     end = end_of(metric.every, period_of(metric.every, now.date()))
@@ -73,7 +77,7 @@ def walk_through(
         sent=_spelled(pack(sent, metric.size), metric.size),
         epsilon_report=metric.epsilon(),
         epsilon_lifetime=metric.epsilon(math.inf),
-        epsilon_spent=_spent(connection, metric),
+        epsilon_spent=costs(connection).get(metric.name, NOTHING).spent,
         earliest=end,
         latest=end + LENGTH[metric.every] / DELAY_SHARE,
     )
@@ -81,7 +85,7 @@ def walk_through(
 
 def pending(connection: sqlite3.Connection, metrics: Mapping[str, Metric]) -> list[Pending]:
     """List what has not been delivered, as part of a transaction."""
-    spent = {(metric.name, metric.version): _spent(connection, metric) for metric in metrics.values()}
+    spent = costs(connection)
     found = []
     for name, version, period, day, due, bits in connection.execute(
         "SELECT metric, version, period, day, due, bits FROM open ORDER BY due"
@@ -90,26 +94,17 @@ def pending(connection: sqlite3.Connection, metrics: Mapping[str, Metric]) -> li
         size = metric.size if metric is not None and metric.version == version else None
         shown = None if bits is None else _spelled(bits, size or 8 * len(bits))
         when = datetime.fromtimestamp(due, UTC)
-        found.append(Pending(name, version, period or day, shown, when, False, spent.get((name, version))))
+        found.append(Pending(name, version, period or day, shown, when, False, spent.get(name, NOTHING).spent))
     for body, moment in connection.execute(
         "SELECT body, max(not_before, asked_until) FROM outbox ORDER BY id"
     ).fetchall():
         for report in decode_batch(body).reports:
             metric = metrics.get(report.metric)
             size = metric.size if metric is not None and metric.version == report.version else 8 * len(report.bits)
-            key = (report.metric, report.version)
             when = datetime.fromtimestamp(moment, UTC)
-            shown = _spelled(report.bits, size)
-            found.append(Pending(*key, report.period.isoformat(), shown, when, True, spent.get(key)))
+            shown, cost = _spelled(report.bits, size), spent.get(report.metric, NOTHING).spent
+            found.append(Pending(report.metric, report.version, report.period.isoformat(), shown, when, True, cost))
     return found
-
-
-def _spent(connection: sqlite3.Connection, metric: Metric) -> float:
-    """The number of encodings revealed, times what all the metric's reports would cost if they were of one value."""
-    key = (metric.name, metric.version)
-    [values] = connection.execute("SELECT count(*) FROM revealed WHERE metric = ? AND version = ?", key).fetchone()
-    [reports] = connection.execute("SELECT count(*) FROM done WHERE metric = ? AND version = ?", key).fetchone()
-    return values * metric.epsilon(reports) if reports else 0.0
 
 
 def _spelled(packed: bytes, size: int) -> str:

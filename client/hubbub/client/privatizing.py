@@ -16,21 +16,26 @@ if TYPE_CHECKING:
     from hubbub.shared.metric import Metric
 
 
-def encode(metric: Metric, value: object, secret: Secret) -> tuple[int, int]:
-    """Tell a device's cohort in a metric, and the bits of a value there."""
+def encode(metric: Metric, value: object, secret: Secret) -> int:
+    """Encode a value as this device does: in its cohort, with its rounding offset."""
+    encoding = metric.encoding
+    offset = rounding_offset(metric, secret) if encoding.offsets > 1 else 0
+    return metric.encode(value, secret.number % encoding.cohorts, offset)
+
+
+def respond(metric: Metric, encoded: int, secret: Secret, day: date) -> Report:
+    """Randomise encoded bits: the answer that this device gives forever, then fresh noise."""
     cohort = secret.number % metric.encoding.cohorts
-    offset = rounding_offset(metric, secret) if metric.encoding.offsets > 1 else 0
-    return cohort, metric.encode(value, cohort, offset)
+    remembered = permanent_response(metric, secret, cohort, encoded)
+    packed = instantaneous_response(metric, remembered).to_bytes(metric.width, "little")
+    return Report(metric.name, metric.version, period_of(metric.every, day), cohort, packed)
 
 
 def privatize(metric: Metric, value: object, secret: Secret | bytes, *, day: date | None = None) -> Report:
-    """Randomise a value on the device: what comes back is safe to send, once.
+    """Randomise a value on the device: the report is safe to send, once.
 
-    Encode, then the answer this device gives for ever, then fresh noise. `secret` is the device's own, `day` the day
-    the value was seen on (today, in UTC, unless told). Calling again draws again, and spends privacy again.
+    `secret` is the device's own, `day` the day of the value (by default today, in UTC). Calling again draws fresh
+    noise, and spends privacy again.
     """
     device = secret if isinstance(secret, Secret) else Secret(secret)
-    cohort, encoded = encode(metric, value, device)
-    remembered = permanent_response(metric, device, cohort, encoded)
-    packed = instantaneous_response(metric, remembered).to_bytes(metric.width, "little")
-    return Report(metric.name, metric.version, period_of(metric.every, day or today()), cohort, packed)
+    return respond(metric, encode(metric, value, device), device, day or today())

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from hubbub.client import outbox
 from hubbub.client.clock import utc
 from hubbub.client.errors import StateError
+from hubbub.client.ledger import Ledger
+from hubbub.client.recording import record_defaults
 from hubbub.client.upload import Outcome, upload
 
 if TYPE_CHECKING:
@@ -122,9 +124,13 @@ class Sender:
     def _form(self) -> None:
         self._registries.refresh(self._ready_session, self._now())
         metrics: Mapping[str, Metric] = self._registries.current() or {}
-        secret = self._state.secret()
         with self._state.transaction() as connection:
-            outbox.form_batches(connection, metrics, secret, self._now())
+            secret = self._state.secret(connection)
+            ledger = Ledger(connection, metrics, self._registries.max_epsilon)
+            record_defaults(connection, ledger, metrics, secret, utc(self._clock).date())
+            deleted = outbox.form_batches(connection, ledger, metrics, secret, self._now())
+        if deleted:
+            self._state.scrub()
 
     def _claim(self, *, despite_backoff: bool = False) -> Waiting | None:
         with self._state.transaction() as connection:

@@ -5,32 +5,43 @@ forks may share it. What a transaction has written is on disk before it returns 
 so it survives kill -9 and power loss. The file is 0600 from its first byte on.
 
 True values are not in it, with one documented exception: numbers that a metric combines by `sum`, `max` or `mean` are
-kept until their period ends.
+kept until their period ends. What is deleted is overwritten, and `scrub` empties the write-ahead log.
+
+The file belongs to one collector, and to one device if the app names the device. It is not used for another.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hubbub.client.errors import SecretLostError, StateError
+from hubbub.client.errors import CopiedStateError, SecretLostError, StateError
 from hubbub.shared.secret import SECRET_BYTES, Secret
 from hubbub.shared.sqlite import execute_patiently, use_write_ahead_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x68756262
 """Marks the file as ours: the letters "hubb"."""
 
+DEVICE_BYTES = 16
+
 BUSY_SECONDS = 10.0
 """How long a transaction waits for another process before it gives up."""
+
+FORGET_SECONDS = 1.0
+"""How long `forget` waits for other processes, to empty the log that holds the old secret."""
+
+_PAUSE_SECONDS = 0.001
 
 _SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -49,6 +60,11 @@ CREATE TABLE revealed (
     metric TEXT NOT NULL, version INTEGER NOT NULL, tag BLOB NOT NULL,
     PRIMARY KEY (metric, version, tag)
 ) WITHOUT ROWID;
+CREATE TABLE ledger (
+    id INTEGER PRIMARY KEY, metric TEXT NOT NULL, version INTEGER NOT NULL, fingerprint BLOB NOT NULL,
+    epsilon REAL NOT NULL, encodings NOT NULL, reports INTEGER NOT NULL DEFAULT 0, spent REAL NOT NULL DEFAULT 0,
+    UNIQUE (metric, version)
+);
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT, batch TEXT NOT NULL UNIQUE, body BLOB NOT NULL, reports INTEGER NOT NULL,
     created REAL NOT NULL, attempts INTEGER NOT NULL, not_before REAL NOT NULL,
@@ -64,23 +80,42 @@ _forking: list[State] = []
 
 
 class State:
-    """A connection to the state file, made anew in every process that uses it."""
+    """A connection to the state file, opened again in every process that uses it.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    Args:
+        path: The file.
+        collector: The collector that the file belongs to; None to use the file of any collector without sending.
+        previous: Earlier addresses of that collector.
+        device: A name of this device, of which a keyed digest is stored; None to use the file of any device.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        collector: str | None = None,
+        previous: Collection[str] = (),
+        device: str | None = None,
+    ) -> None:
         self._connection: sqlite3.Connection | None = None
         self.path = Path(path).expanduser()
+        self._collector = None if collector is None else collector.rstrip("/")
+        self._previous = frozenset(address.rstrip("/") for address in previous)
+        self._device = device
         self._lock = threading.RLock()
         self._secret: Secret | None = None
         _states.add(self)
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self, *, bound: bool = True) -> Iterator[sqlite3.Connection]:
         """Read and write as one: all of it is on disk afterwards, or none of it happened."""
         with self._lock:
             try:
                 connection = self._connect()
                 execute_patiently(connection, "BEGIN IMMEDIATE", BUSY_SECONDS)
                 try:
+                    if bound:
+                        self._bind(connection)
                     yield connection
                 except BaseException:
                     connection.execute("ROLLBACK")
@@ -92,25 +127,42 @@ class State:
                     f"state {self.path}: {error}; allowed: a file of hubbub's that this user can write"
                 ) from error
 
-    def secret(self) -> Secret:
-        """The device's secret; made when the file is, and never again."""
-        if self._secret is None:
-            with self.transaction() as connection:
-                row = connection.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
-            if row is None or not isinstance(row[0], bytes) or len(row[0]) != SECRET_BYTES:
-                raise SecretLostError(
-                    f"state {self.path}: the secret is missing or damaged; allowed: a file with its secret, or forget()"
-                )
+    def secret(self, connection: sqlite3.Connection | None = None) -> Secret:
+        """Read the device's secret, in every transaction again, since another process may have called `forget`."""
+        if connection is None:
+            with self.transaction() as own:
+                return self.secret(own)
+        row = connection.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
+        if row is None or not isinstance(row[0], bytes) or len(row[0]) != SECRET_BYTES:
+            raise SecretLostError(
+                f"state {self.path}: the secret is missing or damaged; allowed: a file with its secret, or forget()"
+            )
+        if self._secret is None or self._secret.key != row[0]:
             self._secret = Secret(row[0])
         return self._secret
 
     def forget(self) -> None:
-        """Delete the secret and everything drawn from it, and begin again with a new one."""
-        with self.transaction() as connection:
-            for table in ("open", "done", "revealed", "outbox", "counter"):
+        """Delete the secret and everything drawn from it, and begin again with a new one, for this collector."""
+        with self.transaction(bound=False) as connection:
+            for table in ("open", "done", "revealed", "ledger", "outbox", "counter"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608  (names from the line above)
+            connection.execute("DELETE FROM meta WHERE key IN ('collector', 'device')")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('secret', ?)", (Secret.generate().key,))
-            self._secret = None
+            self._bind(connection)
+        self.scrub(FORGET_SECONDS)
+
+    def scrub(self, seconds: float = 0.0) -> None:
+        """Move the write-ahead log into the file and empty it, so that nothing deleted stays in it.
+
+        While another process uses the file, the log cannot be emptied. After this time the next call has to do it.
+        """
+        end = time.monotonic() + seconds
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            while self._connection is not None:
+                [busy, *_] = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy or time.monotonic() >= end:
+                    return
+                time.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -131,7 +183,33 @@ class State:
                 connection.close()
                 raise
             self._connection = connection
+            self.scrub()  # a process that was killed may have left a log
         return self._connection
+
+    def _bind(self, connection: sqlite3.Connection) -> None:
+        """Check that the file belongs to this collector and this device, or make it so.
+
+        In every transaction, since another process may have called `forget`.
+        """
+        if self._collector is not None:
+            key = self._collector.encode()
+            bound = _meta(connection, "collector")
+            if bound is None or bound.decode() in self._previous:
+                connection.execute("INSERT OR REPLACE INTO meta VALUES ('collector', ?)", (key,))
+            elif bound != key:
+                raise StateError(
+                    f"state {self.path}: belongs to another collector; use another file, or list the earlier address "
+                    "of this collector in previous_collectors"
+                )
+        if self._device is not None:
+            digest = self.secret(connection).stream(b"device\0" + self._device.encode())(DEVICE_BYTES)
+            bound = _meta(connection, "device")
+            if bound is None:
+                connection.execute("INSERT INTO meta VALUES ('device', ?)", (digest,))
+            elif bound != digest:
+                raise CopiedStateError(
+                    f"state {self.path}: was copied from another device; call forget() to begin with a new secret"
+                )
 
     def _make_file(self) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,10 +238,16 @@ class State:
         self._lock = threading.RLock()
 
 
+def _meta(connection: sqlite3.Connection, key: str) -> bytes | None:
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else row[0]
+
+
 def _prepare(connection: sqlite3.Connection) -> None:
     """Check that the file is ours, or make it so."""
     use_write_ahead_log(connection, BUSY_SECONDS)
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON").close()
     execute_patiently(connection, "BEGIN IMMEDIATE", BUSY_SECONDS)
     try:
         [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

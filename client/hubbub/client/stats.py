@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from hubbub.client.ledger import Cost, costs
+
 if TYPE_CHECKING:
     import sqlite3
 
@@ -22,9 +24,11 @@ class Stats(Struct, frozen=True):
     lost: dict[str, int] = field(default_factory=dict)
     """Reports given up, by reason."""
     refused: dict[str, int] = field(default_factory=dict)
-    """Calls of `record` that left no trace in a report, by reason."""
+    """Values that are not part of a report, by reason; an invalid value is reported as "no valid value"."""
     clamped: int = 0
     """Numbers outside their range, which count as its nearer end."""
+    ledger: dict[str, Cost] = field(default_factory=dict)
+    """What each metric has cost this device, over all its versions."""
     problem: str | None = None
     """Why the client cannot work at the moment, if it cannot."""
 
@@ -41,6 +45,7 @@ def read_stats(connection: sqlite3.Connection, problem: str | None) -> Stats:
         lost=_group(counters, "lost:"),
         refused=_group(counters, "refused:"),
         clamped=counters.get("clamped", 0),
+        ledger=costs(connection),
         problem=problem,
     )
 

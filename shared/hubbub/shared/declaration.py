@@ -57,6 +57,11 @@ class Declaration:
             if key not in self._asked:
                 self.fault(key, "is not known here", known)
 
+    def value(self, key: str) -> object:
+        """Read a value of any type; None if there is none."""
+        self._asked.add(key)
+        return self._table.get(key)
+
     def text(self, key: str, *, required: bool = False) -> str | None:
         """Read a string with something in it."""
         text: str | None = self._get(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+import math
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import msgspec
 
 from hubbub.shared.errors import ValueRefusedError
+from hubbub.shared.number import exact
 
 if TYPE_CHECKING:
     from datetime import date
@@ -39,8 +40,10 @@ class Metric:
     response: Response
     version: int = 1
     lifetime_values: int | None = None
-    """How many different encodings one device may ever reveal; None: there is no limit."""
+    """How many different encodings one device may ever reveal, the null encoding included; None: there is no limit."""
     combine: Combine | None = None
+    default: str | bool | float | None = None
+    """The value of a period in which the client ran and nothing was recorded; None: there is no report then."""
     owner: str | None = None
     expires: date | None = None
 
@@ -50,28 +53,49 @@ class Metric:
     """How many bits a report has."""
     width: int = field(init=False, repr=False, compare=False)
     """How many bytes they are packed into."""
+    fingerprint: str = field(init=False, repr=False, compare=False)
+    """A digest of everything that gives a report its meaning: it may not change while the version stays."""
     identity: bytes = field(init=False, repr=False, compare=False)
-    """Name and version as the secret's draws are told them: no two metrics, and no two versions, share a draw."""
+    """The fingerprint as bytes. Every draw from a secret is bound to it, so no two declarations share a draw."""
 
     def __post_init__(self) -> None:
+        digest = sha256(self._meaning())
         object.__setattr__(self, "size", self.encoding.size)
         object.__setattr__(self, "width", (self.encoding.size + 7) // 8)
-        object.__setattr__(self, "identity", self.name.encode() + b"\0" + self.version.to_bytes(4, "little"))
+        object.__setattr__(self, "fingerprint", digest.hexdigest())
+        object.__setattr__(self, "identity", digest.digest())
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """A digest of everything that gives a report its meaning: it may not change while the version stays."""
-        meaning = {
-            "name": self.name,
-            "version": self.version,
-            "kind": self.kind,
-            "every": self.every,
-            "encoding": asdict(self.encoding),  # type: ignore[call-overload]  # each is a frozen dataclass
-            "response": (self.response.p1, self.response.q1, self.response.p2, self.response.q2),
-            "lifetime_values": self.lifetime_values,
-            "combine": self.combine,
-        }
-        return sha256(msgspec.json.encode(meaning, order="sorted")).hexdigest()
+    def _meaning(self) -> bytes:
+        """Format the declaration as docs/design/encoding.md says: compact JSON without floating-point numbers."""
+        response, default = self.response, self.default
+        return msgspec.json.encode(
+            [
+                self.name,
+                self.version,
+                self.kind,
+                self.every,
+                self.encoding.parameters,
+                (response.p1, response.q1, response.p2, response.q2),
+                self.lifetime_values,
+                self.combine,
+                exact(default) if isinstance(default, float) else default,
+            ]
+        )
+
+    @property
+    def encodings(self) -> int | None:
+        """How many different encodings one device reveals at most; None: there is no limit.
+
+        A repeated metric with a null encoding has room for it and for one value at least.
+        """
+        if self.lifetime_values == 1 and self.every != "once" and self.encoding.has_null:
+            return 2
+        return self.lifetime_values
+
+    @property
+    def max_epsilon(self) -> float:
+        """The most that the values of one device can ever cost: each encoding a lifetime epsilon."""
+        return math.inf if self.encodings is None else self.encodings * self.epsilon(math.inf)
 
     def epsilon(self, reports: float = 1) -> float:
         """Exact epsilon of some number of reports of one value by one device; `math.inf` for a lifetime of them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from numbers import Real
 from typing import cast
 
@@ -24,6 +25,11 @@ def outside(value: object, low: float, high: float) -> bool:
     """Whether `finite_number` has to bend the number to bring it into [low, high]."""
     number = _number(value)
     return number is not None and not low <= number <= high
+
+
+def exact(number: float) -> str:
+    """Format a number so that every platform gives the same text: its 64 bits, IEEE 754, as hexadecimal digits."""
+    return struct.pack(">d", number + 0.0).hex()  # + 0.0 turns -0.0 into 0.0
 
 
 def _number(value: object) -> float | None:

@@ -1,7 +1,8 @@
 """Step two, the permanent response: memoised, so that averaging over days reveals nothing new.
 
-The randomness is a function of the secret, the metric, its version, the cohort and the *encoded bits*. Keyed by the
-encoding and not by the value, a number that drifts keeps its two answers, and two strings with the same bits share one.
+The randomness is a function of the secret, the fingerprint of the metric, the cohort and the *encoded bits*. Keyed by
+the fingerprint, two declarations never share a draw, even under one name and version. Keyed by the encoding and not by
+the value, a number that drifts keeps its two answers, and two strings with the same bits share one.
 """
 
 from __future__ import annotations
@@ -22,5 +23,6 @@ def rounding_offset(metric: Metric, secret: Secret) -> int:
 
 def permanent_response(metric: Metric, secret: Secret, cohort: int, encoded: int) -> int:
     """Answer with the bits that this device gives for this encoding for ever."""
-    message = b"permanent\0" + metric.identity + cohort.to_bytes(2, "little") + encoded.to_bytes(metric.width, "little")
-    return metric.response.permanent(encoded, metric.size, secret.stream(message))
+    # The cohort in two bytes, then the encoded bits: one integer, because each piece of the message costs time.
+    question = (encoded << 16 | cohort).to_bytes(metric.width + 2, "little")
+    return metric.response.permanent(encoded, metric.size, secret.stream(b"permanent\0" + metric.identity + question))

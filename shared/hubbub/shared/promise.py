@@ -9,10 +9,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from hubbub.shared.errors import ParameterError
-from hubbub.shared.response import Response
+from hubbub.shared.response import MAX_EPSILON, Response
 
 if TYPE_CHECKING:
     from hubbub.shared.declaration import Declaration
@@ -46,13 +47,31 @@ def read_response(privacy: Declaration, kind: Kind, every: Every, encoding: Enco
     try:
         match form:
             case ("report", "lifetime"):
-                return Response.least_variance(**numbers, contrasts=encoding.contrasts)
+                response = Response.least_variance(**numbers, contrasts=encoding.contrasts)
             case ("epsilon",):
-                return Response.one_time(**numbers, contrasts=encoding.contrasts)
+                response = Response.one_time(**numbers, contrasts=encoding.contrasts)
             case ("epsilon", "gamma"):
-                return Response.flipping(**numbers, contrasts=encoding.contrasts)
+                response = Response.flipping(**numbers, contrasts=encoding.contrasts)
             case _:
-                return Response.rappor(**numbers)
+                response = Response.rappor(**numbers)
     except ParameterError as error:
         privacy.fault(None, *str(error).split("; allowed: "))
         return None
+    return response if _keeps_privacy(privacy, response, every, encoding) else None
+
+
+def _keeps_privacy(privacy: Declaration, response: Response, every: Every, encoding: Encoding) -> bool:
+    """Check that the epsilons are within the limit of every form, and that repeated reports are noisy."""
+    if every != "once" and response.is_one_time:
+        privacy.fault(
+            None,
+            "has no instantaneous noise, so that a device would send the same bits forever",
+            'gamma above 0, or p above 0 or q below 1, or every = "once"',
+        )
+        return False
+    for name, reports in (("one report", 1), ("a lifetime", math.inf)):
+        epsilon = response.epsilon(encoding.contrasts, reports)
+        if epsilon > MAX_EPSILON:
+            privacy.fault(None, f"has an epsilon of {epsilon:.4g} for {name}", f"at most {MAX_EPSILON:g}: more noise")
+            return False
+    return True

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hubbub.shared.declaration import Declaration
-from hubbub.shared.errors import Problem, RegistryError, UnknownMetricError
+from hubbub.shared.declaration import Declaration, is_finite
+from hubbub.shared.errors import Problem, RegistryError, UnknownMetricError, ValueRefusedError
 from hubbub.shared.kinds import ENCODING_OF
 from hubbub.shared.metric import COMBINE, KINDS, Combine, Metric
 from hubbub.shared.period import EVERY
 from hubbub.shared.promise import read_response
+from hubbub.shared.text import canonical_text
 from hubbub.shared.wire import MAX_VERSION
 
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ _NUMERIC_KINDS = ("mean", "histogram")
 class Registry(Mapping[str, Metric]):
     """Metrics by name, in the order of the file."""
 
-    def __init__(self, metrics: tuple[Metric, ...], text: str) -> None:
+    def __init__(self, metrics: tuple[Metric, ...], text: str, max_epsilon: float | None = None) -> None:
         self._metrics = {metric.name: metric for metric in metrics}
+        self.max_epsilon = max_epsilon
+        """The most that the values of one device may ever cost, over all metrics; None: there is no such limit."""
         self.text = text
         """The TOML that the registry was read from; parsing it again gives an equal registry."""
 
@@ -64,10 +67,12 @@ class Registry(Mapping[str, Metric]):
             problem = Problem(None, None, f"is not TOML: {error}", "TOML 1.0, each name and key once")
             raise RegistryError(source, (problem,)) from None
         problems: list[Problem] = []
-        metrics = [_metric(name, table, problems) for name, table in _tables(document, problems).items()]
+        found = [_metric(name, table, problems) for name, table in _tables(document, problems).items()]
+        metrics = tuple(metric for metric in found if metric is not None)
+        max_epsilon = _max_epsilon(document, metrics, problems)
         if problems:
             raise RegistryError(source, tuple(problems))
-        return cls(tuple(metric for metric in metrics if metric is not None), text)
+        return cls(metrics, text, max_epsilon)
 
     def __getitem__(self, name: str) -> Metric:
         try:
@@ -89,13 +94,42 @@ class Registry(Mapping[str, Metric]):
 
 def _tables(document: dict[str, object], problems: list[Problem]) -> dict[str, object]:
     problems += [
-        Problem(None, key, "is not known here", "[metrics.NAME] tables") for key in document if key != "metrics"
+        Problem(None, key, "is not known here", "max_epsilon, and [metrics.NAME] tables")
+        for key in document
+        if key not in ("metrics", "max_epsilon")
     ]
     tables = document.get("metrics")
     if isinstance(tables, dict) and tables:
         return tables
     problems.append(Problem(None, "metrics", "is missing, empty or not a table", "at least one [metrics.NAME] table"))
     return {}
+
+
+def _max_epsilon(document: dict[str, object], metrics: tuple[Metric, ...], problems: list[Problem]) -> float | None:
+    """Read the most that the values of a device may cost, and check that the metrics cannot exceed it."""
+    limit = document.get("max_epsilon")
+    if limit is None:
+        return None
+    if not is_finite(limit) or limit <= 0:  # type: ignore[operator]  # it is a number by then
+        problems.append(Problem(None, "max_epsilon", "is not a number above 0", "a number above 0"))
+        return None
+    limit = float(limit)  # type: ignore[arg-type]
+    unlimited = [metric.name for metric in metrics if metric.encodings is None]
+    problems += [
+        Problem(name, "lifetime_values", f'is "{UNLIMITED}", which exceeds any max_epsilon', "a number")
+        for name in unlimited
+    ]
+    total = sum(metric.max_epsilon for metric in metrics)
+    if not unlimited and total > limit:
+        problems.append(
+            Problem(
+                None,
+                "max_epsilon",
+                f"is {limit:g}, and the values of one device can cost {total:.4f}",
+                "the sum of lifetime epsilon times lifetime_values over all metrics, or more",
+            )
+        )
+    return limit
 
 
 def _metric(name: str, table: object, problems: list[Problem]) -> Metric | None:
@@ -123,10 +157,41 @@ def _metric(name: str, table: object, problems: list[Problem]) -> Metric | None:
     if encoding is not None and declared.sound("every", "privacy"):
         response = read_response(privacy, kind, every, encoding)
     lifetime_values = _lifetime_values(declared, every, encoding)
+    default = _default(declared, encoding)
     declared.finish()
     if encoding is None or response is None or description is None or len(problems) > before:
         return None
-    return Metric(name, description, kind, every, encoding, response, version, lifetime_values, combine, owner, expires)
+    return Metric(
+        name,
+        description,
+        kind,
+        every,
+        encoding,
+        response,
+        version,
+        lifetime_values,
+        combine,
+        default,
+        owner,
+        expires,
+    )
+
+
+def _default(declared: Declaration, encoding: Encoding | None) -> str | bool | float | None:
+    """Read the value of periods without one: any value of the metric itself."""
+    value = declared.value("default")
+    if value is None or encoding is None:
+        return None
+    try:
+        encoding.encode(value, 0, 0)
+    except ValueRefusedError as error:
+        declared.fault("default", *str(error).split("; allowed: "))
+        return None
+    if encoding.clamps(value):
+        declared.fault("default", "is outside the range", "a number inside")
+    if isinstance(value, str):
+        return canonical_text(value).decode()
+    return value if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
 
 
 def _lifetime_values(declared: Declaration, every: Every, encoding: Encoding | None) -> int | None:

@@ -130,6 +130,11 @@ class Response:
         return cls(p1, ONE - p1, p2=ONE - flip, q2=flip)
 
     @property
+    def is_one_time(self) -> bool:
+        """Whether the permanent answer is sent unchanged."""
+        return self.p2 == ONE and self.q2 == 0
+
+    @property
     def truth_is_sent(self) -> float:
         """P = Pr[sent bit 1 | encoded bit 1], exact: its numerator over 2^32 fits a float."""
         return (self.p1 * self.p2 + (ONE - self.p1) * self.q2) / ONE**2
@@ -143,6 +148,12 @@ class Response:
     def variance(self) -> float:
         """Variance of one device's debiased bit that is truly 0, the usual case: Q(1 - Q)/(P - Q)^2."""
         return self.noise_is_sent * (1 - self.noise_is_sent) / (self.truth_is_sent - self.noise_is_sent) ** 2
+
+    @property
+    def change_epsilon(self) -> float:
+        """The most that one report can tell about a permanent bit: what hides that a value changed, and when."""
+        p2, q2 = self.p2 / ONE, self.q2 / ONE
+        return max(math.log(p2 / q2), math.log((1 - q2) / (1 - p2))) if q2 > 0 and p2 < 1 else math.inf
 
     def evidence(self, reports: float) -> tuple[float, float]:
         """How strongly some number of reports of one bit can speak for its being set, and for its being clear.

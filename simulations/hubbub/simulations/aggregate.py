@@ -7,6 +7,7 @@ million devices as for a thousand.
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64]
 
-Value = TypeVar("Value", bound=str | bool | float)
+Value = TypeVar("Value", bound=str | bool | float | None)
 
 
 def simulate_tally(
@@ -36,6 +37,7 @@ def simulate_tally(
 ) -> Tally:
     """Draw the tally of one period: `truth` says how many devices hold each value.
 
+    The value None means devices without a valid value: they report the null encoding, with no bit set.
     With `devices` the truth has to sum up to as many, which catches a list that has lost a line.
     """
     whole = Truth.of(metric, truth, devices)
@@ -73,18 +75,20 @@ def respond(holding: Counts, reports: Counts, noise: Noise, rng: np.random.Gener
 def _holding(metric: Metric, truth: Truth, members: Counts, rng: np.random.Generator) -> Counts:
     """Count the devices of each cohort that have each bit set; for a mean that is up to their offsets, and drawn."""
     encoding = metric.encoding
+    valid = [value is not None for value in truth.values]
+    values, members = list(compress(truth.values, valid)), members[valid]
     if isinstance(encoding, Bloom):
-        return held_bits(bloom_design(encoding, truth.values), members)
+        return held_bits(bloom_design(encoding, values), members)
     if isinstance(encoding, Rounding):
-        up = [encoding.place(value) / encoding.offsets for value in truth.values]
+        up = [encoding.place(value) / encoding.offsets for value in values]
         return np.array([[rng.binomial(members.sum(axis=1), up).sum()]])
     if isinstance(encoding, Bucket):
         in_buckets = np.zeros((encoding.buckets, encoding.cohorts), np.int64)
-        np.add.at(in_buckets, bucket_numbers(encoding, truth.values), members)
+        np.add.at(in_buckets, bucket_numbers(encoding, values), members)
         observed = [encoding.observed(cohort) for cohort in range(encoding.cohorts)]
         return in_buckets[observed, np.arange(encoding.cohorts)[:, None]]
     holding = np.zeros((encoding.cohorts, metric.size), np.int64)
-    for value, spread in zip(truth.values, members, strict=True):
+    for value, spread in zip(values, members, strict=True):
         bit = metric.encode(value, 0, 0).bit_length() - 1
         if bit >= 0:
             holding[:, bit] += spread

@@ -2,8 +2,9 @@
 
 Each device keeps the permanent bits of every encoding it has revealed, so a device that comes back to an old value, or
 to another one with the same bits, gives its old answer, and a number that drifts keeps its offset and its two answers.
-The same memory counts what `lifetime_values` bounds. `tests/simulations/test_populations.py` and
-`test_device_memory.py` hold all of it against the real client.
+The same memory enforces `Metric.encodings`: a device that may not reveal another encoding reports the null encoding,
+or repeats an answer where the kind has none. `tests/simulations/test_populations.py` compares the reports with those of
+the real client.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from hubbub.collector.count import count_bits
 from hubbub.collector.tally import Tally
+from hubbub.shared.encode import NULL
 from hubbub.shared.errors import ParameterError
 from hubbub.shared.period import period_of
 from hubbub.simulations.encoders import encoder_of
@@ -51,6 +53,8 @@ class Reports:
     cohorts: Indices
     packed: NDArray[np.uint8]
     """One row of bytes for each report, as on the wire."""
+    null: NDArray[np.bool_]
+    """Whether each report is one of the null encoding."""
 
 
 class Devices:
@@ -66,7 +70,6 @@ class Devices:
         self._offsets: Indices = rng.integers(metric.encoding.offsets, size=number)
         self._encode = encoder_of(metric, values)
         self._rng = rng
-        self._limit = np.iinfo(np.int64).max if metric.lifetime_values is None else metric.lifetime_values
         # Device by device the encodings it has revealed, the answers to them, how many there are, and where among them
         # that of the value it holds is.
         self._encoded: Words = np.zeros((number, 1, words), np.uint64)
@@ -95,17 +98,17 @@ class Devices:
     def report(self, who: Indices | None = None) -> Reports:
         """Make the reports of some devices, or of all, for one period.
 
-        Those that may not reveal another encoding stay silent; so do those that have reported what is reported once.
+        A device that has reported a metric of `every = "once"` is silent from then on. All others send a report.
         """
         asked = np.arange(len(self)) if who is None else who
         if self.metric.every == "once":
             asked = asked[~self._reported[asked]]
         self._look_up(asked[self._place[asked] == NOWHERE])
-        asked = asked[self._place[asked] != NOWHERE]
         self._reported[asked] = True
         kept = self._answers[asked, self._place[asked]]
         sent = instantaneous_words(kept, self.metric.response, self._rng)
-        return Reports(asked, self.cohorts[asked], packed(sent, self.metric.size))
+        null = (self._encoded[asked, self._place[asked]] == NULL).all(axis=1) & self.metric.encoding.has_null
+        return Reports(asked, self.cohorts[asked], packed(sent, self.metric.size), null)
 
     @property
     def permanent(self) -> NDArray[np.uint8]:
@@ -121,15 +124,25 @@ class Devices:
 
     def _look_up(self, who: Indices) -> None:
         """Find the answers of some devices among those they have given, or draw them if they may."""
-        if not len(who):
-            return
         encoded = self._encode(self.held[who], self.cohorts[who], self._offsets[who])
+        limit, has_null = self.metric.encodings, self.metric.encoding.has_null
+        if limit is not None and self.metric.every != "once":
+            known = self._places_of(who, encoded) != NOWHERE
+            # The null encoding has its own place, so that a device can always report it.
+            null_known = self._places_of(who, np.full_like(encoded, NULL)) != NOWHERE
+            full = self._revealed[who] - null_known >= limit - 1 if has_null else self._revealed[who] >= limit
+            # A single bit that may not be revealed leaves the other bit, which was.
+            encoded = np.where((~known & full)[:, None], NULL if has_null else encoded ^ np.uint64(1), encoded)
+        places = self._places_of(who, encoded)
+        self._place[who] = places
+        new = places == NOWHERE
+        self._answer(who[new], encoded[new])
+
+    def _places_of(self, who: Indices, encoded: Words) -> Indices:
+        """Find where among the encodings that each device has revealed one encoding is."""
         same = (self._encoded[who] == encoded[:, None]).all(axis=2)
         same &= np.arange(same.shape[1]) < self._revealed[who][:, None]
-        known = same.any(axis=1)
-        self._place[who[known]] = same[known].argmax(axis=1)
-        new = ~known & (self._revealed[who] < self._limit)
-        self._answer(who[new], encoded[new])
+        return np.where(same.any(axis=1), same.argmax(axis=1), NOWHERE)
 
     def _answer(self, who: Indices, encoded: Words) -> None:
         """Draw the answers to encodings that these devices reveal for the first time."""
@@ -154,7 +167,9 @@ class Simulated:
     counted: NDArray[np.int64]
     """Devices whose report arrived, by period and value."""
     silent: NDArray[np.int64]
-    """Devices of each period that are there and send nothing: their `lifetime_values`, or their one report, is used."""
+    """Devices of each period that send nothing because they have reported a metric of `every = "once"` already."""
+    null: NDArray[np.int64]
+    """Reports of the null encoding in each period, sent instead of a value or because a cohort does not observe it."""
     lost: NDArray[np.int64]
     """Reports of each period that never arrived."""
     repeated: NDArray[np.int64]
@@ -220,13 +235,14 @@ class _Counts:
     present: NDArray[np.int64]
     counted: NDArray[np.int64]
     silent: NDArray[np.int64]
+    null: NDArray[np.int64]
     lost: NDArray[np.int64]
     repeated: NDArray[np.int64]
 
     @classmethod
     def zero(cls, metric: Metric, values: int, periods: int) -> _Counts:
         cohorts = metric.encoding.cohorts
-        shapes = [(cohorts,), (cohorts, metric.size), (values,), (values,), (), (), ()]
+        shapes = [(cohorts,), (cohorts, metric.size), (values,), (values,), (), (), (), ()]
         return cls(*(np.zeros((periods, *shape), np.int64) for shape in shapes))
 
 
@@ -266,6 +282,7 @@ def _count(
     counts.present[period] += part.truth.count(devices.held[present])
     counts.counted[period] += part.truth.count(devices.held[reports.devices[arrived]])
     counts.silent[period] += len(present) - number
+    counts.null[period] += reports.null.sum()
     counts.lost[period] += number - arrived.sum()
     counts.repeated[period] += twice.sum()
 
@@ -285,5 +302,5 @@ def _added(metric: Metric, truth: Truth, periods: int, start: date | None, parts
         added: NDArray[np.int64] = sum(getattr(part, name) for part in parts)
         return added
 
-    names = ("present", "counted", "silent", "lost", "repeated")
+    names = ("present", "counted", "silent", "null", "lost", "repeated")
     return Simulated(truth.values, tallies, *(total(name) for name in names))

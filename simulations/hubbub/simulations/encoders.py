@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.shared.encode import Bloom, Bucket, Rounding
+from hubbub.shared.encode import NULL, Bloom, Bucket, Rounding
 from hubbub.shared.encode.bloom import digest, position
 from hubbub.simulations.packed_bits import WORD, Words, words_for
 
@@ -25,8 +25,10 @@ Encoder: TypeAlias = Callable[[Indices, Indices, Indices], Words]
 
 
 def encoder_of(metric: Metric, values: Sequence[Any]) -> Encoder:
-    """Make the function that encodes these values, as the client does."""
+    """Return the function that encodes these values as the client does; None stands for no valid value."""
     encoding = metric.encoding
+    if encoding.has_null and None in values:
+        return _with_null(metric, values)
     if isinstance(encoding, Bloom):
         return _bloom(encoding, values)
     if isinstance(encoding, Rounding):
@@ -44,6 +46,21 @@ def encoder_of(metric: Metric, values: Sequence[Any]) -> Encoder:
     # One encoding for all cohorts, of one bit at most: that of the category, or of a flag that is true.
     numbers = np.array([metric.encode(value, 0, 0).bit_length() - 1 for value in values], np.int64)
     return lambda held, _, __: _set_bits(np.zeros((len(held), words), np.uint64), numbers[held])
+
+
+def _with_null(metric: Metric, values: Sequence[Any]) -> Encoder:
+    """Encode the valid values as usual, and None as the null encoding."""
+    is_null = np.array([value is None for value in values])
+    valid = [value for value in values if value is not None]
+    encode, numbers = encoder_of(metric, valid), np.cumsum(~is_null) - 1
+
+    def encode_or_null(held: Indices, cohorts: Indices, offsets: Indices) -> Words:
+        encoded: Words = np.full((len(held), words_for(metric.size)), NULL, np.uint64)
+        who = np.flatnonzero(~is_null[held])
+        encoded[who] = encode(numbers[held[who]], cohorts[who], offsets[who])
+        return encoded
+
+    return encode_or_null
 
 
 def bucket_numbers(encoding: Bucket, values: Sequence[Any]) -> Indices:

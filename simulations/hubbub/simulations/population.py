@@ -30,15 +30,18 @@ class Truth:
 
     @classmethod
     def of(cls, metric: Metric, truth: Mapping[Any, int], devices: int | None = None) -> Truth:
-        """Look at what a caller says is true; with `devices`, it has to sum up to as many."""
+        """Check a truth, and its sum if `devices` is given; the value None means devices without a valid value."""
         total = 0
         for value, count in truth.items():
             if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
                 raise ParameterError(f"truth: holds a count of type {type(count).__name__}; allowed: whole numbers")
             if count < 0:
                 raise ParameterError("truth: holds a negative count; allowed: 0 and above")
+            if value is None and not metric.encoding.has_null:
+                raise ParameterError(f"truth: None is not possible, because a {metric.kind} has no null encoding")
             try:
-                metric.encode(value, 0, 0)
+                if value is not None:
+                    metric.encode(value, 0, 0)
             except ValueRefusedError as error:
                 raise ParameterError(f"truth: {error}") from None
             total += int(count)

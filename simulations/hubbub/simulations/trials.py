@@ -129,7 +129,7 @@ def decode_drawn(
     numbers = members.sum(axis=0)
     counts = respond(held_bits(bloom_design(bloom, true), members), numbers, setting.noise, rng)
     design = bloom_design(bloom, asked)
-    equations = equations_of(design, setting.noise, numbers, counts)
+    equations = equations_of(design, setting.noise, numbers, counts, has_null=True)
     return decode_strings(design, equations, asked, reports, confidence, control, strict=strict), equations
 
 

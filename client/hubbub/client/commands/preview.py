@@ -9,6 +9,7 @@ import msgspec
 
 from hubbub.client.clock import system_clock
 from hubbub.client.errors import StateError
+from hubbub.client.ledger import Cost, costs
 from hubbub.client.preview import Pending, Walkthrough, pending, walk_through
 from hubbub.client.state import State
 from hubbub.shared.registry import Registry
@@ -25,8 +26,9 @@ SHOWN_BITS = 64
 @click.option("--state", required=True, help="The state file of the client.")
 @click.option("--metric", help="Show what would become of a value of this metric.")
 @click.option("--value", help="The value: a string or category, true or false, or a number.")
+@click.option("--ledger", "only_ledger", is_flag=True, help="Show only what each metric has cost this device.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def preview(registry: str, state: str, metric: str | None, value: str | None, as_json: bool) -> None:
+def preview(registry: str, state: str, metric: str | None, value: str | None, only_ledger: bool, as_json: bool) -> None:
     """Show what this device would send, when, and what it has cost; or a value on its way through the three steps.
 
     Nothing is recorded and nothing is sent.
@@ -37,8 +39,9 @@ def preview(registry: str, state: str, metric: str | None, value: str | None, as
     if not file.path.exists():
         raise StateError(f"state {file.path}: does not exist; allowed: the state file of a client that has recorded")
     if metric is not None and value is not None:
-        secret, chosen = file.secret(), metrics[metric]
+        chosen = metrics[metric]
         with file.transaction() as connection:
+            secret = file.secret(connection)
             shown = walk_through(connection, chosen, _typed(chosen, value), secret, system_clock())
         if as_json:
             click.echo(msgspec.json.encode(shown))
@@ -46,11 +49,13 @@ def preview(registry: str, state: str, metric: str | None, value: str | None, as
             _show_steps(shown)
         return
     with file.transaction() as connection:
-        waiting = pending(connection, metrics)
+        waiting, ledger = pending(connection, metrics), costs(connection)
     if as_json:
-        click.echo(msgspec.json.encode(waiting))
-    else:
+        click.echo(msgspec.json.encode(ledger if only_ledger else waiting))
+        return
+    if not only_ledger:
         _show_pending(waiting)
+    _show_ledger(ledger)
 
 
 def _typed(metric: Metric, value: str) -> object:
@@ -91,12 +96,21 @@ def _show_pending(waiting: list[Pending]) -> None:
                 str(each.version),
                 each.period,
                 "now" if each.frozen and each.when.timestamp() == 0 else f"{each.when:%Y-%m-%d %H:%M} UTC",
-                "-" if each.epsilon_spent is None else f"{each.epsilon_spent:.4f}",
+                f"{each.epsilon_spent:.4f}",
                 "(number being combined)" if each.bits is None else _shortened(each.bits),
             ]
             for each in waiting
         ],
     )
+
+
+def _show_ledger(ledger: dict[str, Cost]) -> None:
+    if ledger:
+        show_table(
+            "Epsilon that the values have cost, and that they may reach",
+            ["metric", "spent", "reserved"],
+            [[name, f"{cost.spent:.4f}", f"{cost.reserved:.4f}"] for name, cost in ledger.items()],
+        )
 
 
 def _shortened(bits: str) -> str:

@@ -17,7 +17,6 @@ from scipy import special
 from hubbub.collector.decode.diagnostics import binomial
 from hubbub.collector.decode.estimates import Diagnostic
 from hubbub.collector.errors import ArchiveError
-from hubbub.shared.encode import Bloom, Bucket, OneHot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,10 +48,10 @@ def check_meaning(metric: Metric, head: FileHead) -> None:
 def ones_per_report(metric: Metric, ones: Mapping[date, NDArray[np.int64]]) -> Diagnostic:
     """Whether reports have as many ones as honest reports have.
 
-    A report whose value sets j bits has Binomial(j, P) + Binomial(k - j, Q) ones; j is at least that of an empty
-    encoding and at most the number of hashes, and more set bits mean more ones. So both tails of the number of ones are
-    bounded whatever was recorded, and the share of n reports that are in a tail exceeds its bound b by chance with at
-    most exp(-n KL(share, b)) (Hoeffding 1963, theorem 1, for reports that need not be alike).
+    A report whose value sets j bits has Binomial(j, P) + Binomial(k - j, Q) ones; j is at least 0, as in the null
+    encoding, and at most the number of hashes, and more set bits mean more ones. So both tails of the number of ones
+    are bounded whatever was recorded, and the share of n reports that are in a tail exceeds its bound b by chance with
+    at most exp(-n KL(share, b)) (Hoeffding 1963, theorem 1, for reports that need not be alike).
     """
     few, most = _bits_set(metric.encoding)
     lower, upper = _numbers_of_ones(metric, few), _numbers_of_ones(metric, most)
@@ -138,11 +137,8 @@ def _chances(metric: Metric) -> tuple[float, float]:
 
 
 def _bits_set(encoding: Encoding) -> tuple[int, int]:
-    """How many bits a value sets, at least and at most."""
-    if isinstance(encoding, Bloom):
-        return 1, min(encoding.hashes, encoding.bits)
-    always = isinstance(encoding, OneHot) or (isinstance(encoding, Bucket) and encoding.sent == encoding.buckets)
-    return (1 if always else 0), 1
+    """Return the fewest and the most bits that a report sets before the noise; the null encoding sets none."""
+    return 0, min(encoding.hashes, encoding.size)
 
 
 def _numbers_of_ones(metric: Metric, bits_set: int) -> Numbers:

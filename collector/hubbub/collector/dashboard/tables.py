@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from hubbub.collector.dashboard.words import NOTHING, chance, period
-from hubbub.collector.decode.estimates import SHOWN_ROWS
+from hubbub.collector.decode.estimates import NO_VALUE, NO_VALUE_IN_OTHER, OTHER, SHOWN_ROWS
 from hubbub.collector.pictures import wording
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from hubbub.collector.dashboard.desk import Shown
     from hubbub.collector.decode import Estimates
     from hubbub.collector.decode.estimates import Number, Point, Row
-
-OTHER = "(other)"
 
 
 class Table(NamedTuple):
@@ -41,26 +39,25 @@ def of_estimates(estimates: Estimates) -> Table:
         rows = [] if mean is None else [["mean", *_mean(mean)]]
         return Table(["quantity", "mean", interval, "guaranteed"], rows)
     if estimates.kind == "string":
-        rows = _strings(estimates, estimates.detected[:SHOWN_ROWS], estimates.other)
+        rows = _strings(estimates, estimates.detected[:SHOWN_ROWS], totals=True)
         return Table(["string", "share", interval, "count", "p-value"], rows)
-    ranged = [Ranged(row.share, row.low, row.high) for row in estimates.rows]
-    reach = _reach(ranged)
+    named = [
+        (row.value, Ranged(row.share, row.low, row.high), row.consistent, chance(row.p_value)) for row in estimates.rows
+    ]
+    if estimates.no_value is not None:
+        rest = max(1 - sum(row.consistent or 0.0 for row in estimates.rows), 0.0)
+        named.append((NO_VALUE, _ranged(estimates.no_value), rest, ""))
+    reach = _reach([each for _, each, _, _ in named])
     rows = [
-        [
-            row.value,
-            *_shares(each, reach),
-            _share(row.consistent, reach),
-            _count(each, reach, estimates),
-            chance(row.p_value),
-        ]
-        for row, each in zip(estimates.rows, ranged, strict=True)
+        [name, *_shares(each, reach), _share(consistent, reach), _count(each, reach, estimates), p_value]
+        for name, each, consistent, p_value in named
     ]
     return Table(["value", "share", interval, "consistent", "count", "p-value"], rows)
 
 
 def of_search(estimates: Estimates, rows: Sequence[Row]) -> Table:
     """Lay out the strings that hold what was searched for, whether they were found or not."""
-    cells = _strings(estimates, rows, None)
+    cells = _strings(estimates, rows, totals=False)
     marked = [[*each[:3], "yes" if row.detected else "no", *each[3:]] for each, row in zip(cells, rows, strict=True)]
     return Table(["string", "share", _interval(estimates), "found", "count", "p-value"], marked)
 
@@ -94,13 +91,18 @@ def _interval(estimates: Estimates) -> str:
     return f"{wording.per_cent(estimates.confidence)} interval"
 
 
-def _strings(estimates: Estimates, rows: Sequence[Row], other: Number | None) -> list[list[str]]:
+def _strings(estimates: Estimates, rows: Sequence[Row], *, totals: bool) -> list[list[str]]:
     """Strings that were found have the interval that allows for that; others that of a string one had in mind."""
     named = [(" | ".join((row.value, *row.also)), _of_string(row), chance(row.p_value)) for row in rows]
-    if other is not None:
-        named.append((OTHER, Ranged(other.estimate, other.low, other.high), ""))
+    if totals:
+        shares = {OTHER: estimates.other, NO_VALUE_IN_OTHER: estimates.no_value}
+        named += [(name, _ranged(share), "") for name, share in shares.items() if share is not None]
     reach = _reach([each for _, each, _ in named])
     return [[name, *_shares(each, reach), _count(each, reach, estimates), p_value] for name, each, p_value in named]
+
+
+def _ranged(number: Number) -> Ranged:
+    return Ranged(number.estimate, number.low, number.high)
 
 
 def _of_string(row: Row) -> Ranged:

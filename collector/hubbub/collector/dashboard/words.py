@@ -39,18 +39,18 @@ def promises(metric: Metric) -> list[Promise]:
     told += [_promise(f"{n} reports", metric.epsilon(n), f"{n} reports of one answer change") for n in AFTER]
     lifetime = metric.epsilon(math.inf)
     told.append(_promise("A lifetime", lifetime, "All reports of one answer together, however many, change"))
-    return told if metric.lifetime_values == 1 else [*told, _of_all_values(metric)]
+    return told if metric.encodings == 1 else [*told, _of_all_values(metric)]
 
 
 def _of_all_values(metric: Metric) -> Promise:
     """What `hubbub privacy` adds up: all different answers; where nothing limits how many, those of a year."""
-    limit = metric.lifetime_values
+    limit = metric.encodings
     if limit is None:
         year = metric_year(metric)
         subject = f"All {year.reports:,} reports of a year, each of another answer, together change"
         return _promise("A year of new answers", year.epsilon, subject, "answers")
     all_of_them = "both" if limit == 2 else f"all {limit:,}"
-    subject = f"All reports of {all_of_them} different answers together, however many, change"
+    subject = f"All reports of {all_of_them} different answers together, if they change in the same periods, change"
     return _promise(f"{all_of_them.capitalize()} answers", limit * metric.epsilon(math.inf), subject, "answers")
 
 
@@ -58,9 +58,12 @@ def values_promise(metric: Metric) -> str:
     """Say what becomes of somebody whose answer changes."""
     if metric.every == "once":
         return "Each device sends one report, once."
-    limit = metric.lifetime_values
+    limit = metric.encodings
     told = "and nothing limits how many" if limit is None else f"and a device never reveals more than {limit:,} of them"
-    return f"Each different answer adds as much again as the first, {told}."
+    return (
+        f"Each different answer adds as much again as the first, {told}; no valid answer counts as one. "
+        "When an answer changed is hidden by the fresh noise of each report alone."
+    )
 
 
 def factor(epsilon: float) -> str:

@@ -14,7 +14,7 @@ from hubbub.collector.decode.bits import category, flag
 from hubbub.collector.decode.control import DEFAULT_CONTROL, Control
 from hubbub.collector.decode.design import bloom_design
 from hubbub.collector.decode.estimates import Diagnostic, Estimates
-from hubbub.collector.decode.histogram import cumulative, histogram, histogram_mean, quantiles
+from hubbub.collector.decode.histogram import cumulative, has_values, histogram, histogram_mean, quantiles
 from hubbub.collector.decode.interval import check_confidence
 from hubbub.collector.decode.mean import mean
 from hubbub.collector.decode.noise import Noise
@@ -101,19 +101,21 @@ def _decode(
         case Bit():
             return {"rows": (flag(noise, tally, confidence, control),)}
         case OneHot(categories=names):
-            rows, shares = category(noise, tally, names, confidence, control)
-            looks.append(diagnostics.sum_of_shares(shares, step))
-            return {"rows": tuple(rows), "method": "sum"}
+            shares = category(noise, tally, confidence)
+            looks += diagnostics.of_shares(shares, step, confidence)
+            rows = shares.rows(names, float(tally.reports), control)
+            return {"rows": tuple(rows), "no_value": shares.no_value(confidence)}
         case Rounding() as encoding:
             return {"mean": mean(noise, tally, encoding, confidence)}
         case Bucket() as encoding:
             rows, buckets = histogram(noise, tally, encoding, confidence, control)
             if buckets is None:
                 return {"rows": tuple(rows)}
-            looks.append(diagnostics.sum_of_shares(buckets, encoding.buckets * step))
-            return {
-                "rows": tuple(rows),
-                "method": "sum",
+            looks += diagnostics.of_shares(buckets, encoding.buckets * step, confidence)
+            answer = {"rows": tuple(rows), "no_value": buckets.no_value(confidence)}
+            if not has_values(buckets, confidence):
+                return answer
+            return answer | {
                 "cumulative": tuple(cumulative(buckets, encoding, confidence)),
                 "quantiles": tuple(quantiles(buckets, encoding, confidence)),
                 "mean": histogram_mean(buckets, encoding, confidence),
@@ -121,7 +123,7 @@ def _decode(
         case Bloom() as encoding:
             progress(f"hashing {len(asked):,} candidates")
             design = bloom_design(encoding, asked)
-            equations = equations_of(design, noise, tally.n, tally.counts)
+            equations = equations_of(design, noise, tally.n, tally.counts, has_null=True)
             decoded = decode_strings(
                 design, equations, asked, tally.reports, confidence, control, strict=strict, progress=progress
             )
@@ -129,6 +131,7 @@ def _decode(
             return {
                 "rows": tuple(decoded.rows),
                 "other": decoded.other,
+                "no_value": decoded.no_value,
                 "method": "least squares" if decoded.fixed else "selection",
             }
         case encoding:  # pragma: no cover  (there are five)

@@ -9,11 +9,9 @@ from scipy import special
 
 from hubbub.collector.decode.estimates import Row
 from hubbub.collector.decode.interval import effective_reports, exact_interval
-from hubbub.collector.decode.simplex import Simplex, simplex
+from hubbub.collector.decode.shares import Shares, estimate_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hubbub.collector.decode.control import Control
     from hubbub.collector.decode.noise import Noise
     from hubbub.collector.tally import Tally
@@ -33,31 +31,8 @@ def flag(noise: Noise, tally: Tally, confidence: float, control: Control) -> Row
     return Row("true", share * reports, share, error, low, high, chance, found, min(max(share, 0.0), 1.0))
 
 
-def category(
-    noise: Noise, tally: Tally, names: Sequence[str], confidence: float, control: Control
-) -> tuple[list[Row], Simplex]:
+def category(noise: Noise, tally: Tally, confidence: float) -> Shares:
     """Estimate the share of each category."""
-    reports = tally.n.sum()
-    debiased = noise.debias(tally.counts.sum(axis=0).astype(float), np.full(len(names), float(reports)))
-    found = simplex(noise, debiased, np.full((len(names), len(names)), reports), confidence)
-    return simplex_rows(found, names, float(reports), control), found
-
-
-def simplex_rows(found: Simplex, names: Sequence[str], reports: float, control: Control) -> list[Row]:
-    """Make rows of shares that sum to 1."""
-    errors = np.sqrt(np.maximum(np.diagonal(found.covariance), 0.0))
-    detected = found.chances <= control.bar(found.chances)
-    return [
-        Row(name, share * reports, share, error, low, high, chance, bool(there), consistent)
-        for name, share, error, low, high, chance, there, consistent in zip(
-            names,
-            found.shares.tolist(),
-            errors.tolist(),
-            found.low.tolist(),
-            found.high.tolist(),
-            found.chances.tolist(),
-            detected.tolist(),
-            found.consistent.tolist(),
-            strict=True,
-        )
-    ]
+    counts, size = tally.counts.sum(axis=0).astype(float), tally.counts.shape[1]
+    together = np.full((size, size), tally.reports)
+    return estimate_shares(noise, noise.debias(counts, np.diagonal(together).astype(float)), together, confidence)

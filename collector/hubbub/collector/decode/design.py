@@ -53,6 +53,14 @@ class Design:
         return 1 - (1 - 1 / self.bits) ** self.hashes
 
     @property
+    def set_bits_variance(self) -> float:
+        """Variance of the number of bits that a string sets: its hashes can hit the same bit."""
+        one, two = ((1 - number / self.bits) ** self.hashes for number in (1, 2))
+        mean = self.bits * (1 - one)
+        variance = self.bits * (self.bits - 1) * (1 - 2 * one + two) + mean - mean**2
+        return max(variance, 0.0) if min(self.hashes, self.bits) > 1 else 0.0
+
+    @property
     def same_bits(self) -> float:
         """The chance that two strings set the same bits in a cohort, if all of their bits are different ones."""
         return 1 / math.comb(self.bits, min(self.hashes, self.bits))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hubbub.collector.decode.least_squares import Equations, Fit
     from hubbub.collector.decode.noise import Noise, Numbers
-    from hubbub.collector.decode.simplex import Simplex
+    from hubbub.collector.decode.shares import Shares
     from hubbub.shared.encode import Encoding
 
 ALARM = 1e-4
@@ -34,6 +34,9 @@ EXPLAINED = 0.5
 
 LISTED = 0.9
 """So does a list of candidates that surely holds less than this."""
+
+MOST_WITHOUT_VALUE = 0.1
+"""The largest share of reports without a valid value that raises no alarm."""
 
 
 def surprise(seen: Numbers, chances: Numbers, devices: float) -> float:
@@ -121,21 +124,38 @@ def few_reports(reports: int) -> Diagnostic:
     return Diagnostic("reports", float(reports), None, None, few, sentence)
 
 
-def sum_of_shares(found: Simplex, step: float = 0.0) -> Diagnostic:
-    """Whether shares that have to sum to 1 do so before they are made to; `step` is how far one bit moves the sum."""
+def of_shares(found: Shares, step: float, confidence: float) -> list[Diagnostic]:
+    """Check the sum of the shares and the share of reports without a valid value."""
+    return [sum_of_shares(found, step), no_value(found.no_value(confidence))]
+
+
+def sum_of_shares(found: Shares, step: float = 0.0) -> Diagnostic:
+    """Check that shares do not sum to more than 1; `step` is how far one bit of one device moves the sum."""
     error = found.total_error or math.inf
     standing = (found.total - 1) / error
-    chance = min(2 * float(unlikely(np.array(abs(standing)), np.array(1.0), np.array(step / error))), 1.0)
+    chance = float(unlikely(np.array(standing), np.array(1.0), np.array(step / error)))
     alarm = chance < ALARM
-    sentence = f"the shares sum to {found.total:.3f} before they are made to sum to 1"
+    sentence = f"the shares sum to {found.total:.3f}"
     if alarm:
-        sentence += f", which is {abs(standing):.1f} standard errors away: some reports are not honest ones"
-    return Diagnostic("misfit", standing**2, 1.0, chance, alarm, sentence)
+        sentence += f", {standing:.1f} standard errors above 1: some reports are not honest"
+    return Diagnostic("misfit", max(standing, 0.0) ** 2, 1.0, chance, alarm, sentence)
 
 
-def residual_misfit(fit: Fit, strings: int, equations: int, tails: float = 0.0) -> Diagnostic:
-    """Whether the bits vary more than the noise and the strings in the model explain; `tails` as `long_tails` says."""
-    freedom = equations - strings
+def no_value(share: Number) -> Diagnostic:
+    """Check the share of reports without a valid value."""
+    estimate, low, high = (min(max(part, 0.0), 1.0) for part in (share.estimate, share.low, share.high))
+    sentence = f"{estimate:.1%} ({low:.1%} to {high:.1%}) of the reports hold no valid value"
+    alarm = _surely_below(share, 1 - MOST_WITHOUT_VALUE)
+    if alarm:
+        sentence += ": the app records values the registry does not declare, or devices have used up lifetime_values"
+    return Diagnostic("no_value", share.estimate, None, None, alarm, sentence)
+
+
+def residual_misfit(fit: Fit, freedom: int, tails: float = 0.0) -> Diagnostic:
+    """Whether the bits vary more than the noise and the strings in the model explain.
+
+    `freedom` is the number of bits less the number of fitted shares; `tails` is the result of `long_tails`.
+    """
     if freedom <= 0:
         return Diagnostic("misfit", None, None, None, False, "there are too few bits to tell whether they fit")
     # A sum of squares whose variance is 2 freedom + tails is taken for a chi-square of fewer degrees of freedom.
@@ -166,7 +186,7 @@ def explained(other: Number) -> Diagnostic:
     alarm = _surely_below(other, EXPLAINED)
     sentence = f"the strings found explain {told} of the reports"
     if alarm:
-        sentence += "; the others hold strings that are not in the candidate list, or are too rare to be found"
+        sentence += "; the others hold no candidate, or a candidate that is too rare to be found"
     return Diagnostic("explained", share, None, None, alarm, sentence)
 
 
@@ -176,7 +196,7 @@ def listed(other: Number) -> Diagnostic:
     alarm = _surely_below(other, LISTED)
     sentence = f"the candidate list explains {told} of the reports"
     if alarm:
-        sentence += "; the others hold strings that are not in it"
+        sentence += "; the others hold no candidate"
     return Diagnostic("listed", share, 1.0, None, alarm, sentence)
 
 
@@ -193,7 +213,7 @@ def _explained(other: Number) -> tuple[float, str]:
 
 
 def ones_distribution(encoding: Encoding, noise: Noise) -> Numbers | None:
-    """How likely an honest report is to have 0, 1, 2, ... ones, where the encoding alone decides that.
+    """How likely an honest report with a valid value is to have 0, 1, 2, ... ones, where the encoding decides that.
 
     None where it depends on what is recorded: a flag, a mean, or buckets of which a device shows only some.
     """
@@ -214,17 +234,13 @@ def ones_distribution(encoding: Encoding, noise: Noise) -> Numbers | None:
 
 
 def ones_laws(encoding: Encoding, noise: Noise) -> tuple[Numbers, Numbers]:
-    """The same if the value sets as few bits as a value can, and if it sets as many: all others lie between."""
-    fewest, most = 1, 1
-    if isinstance(encoding, Bloom):
-        most = min(encoding.hashes, encoding.bits)
-    elif encoding.size == 1 or (isinstance(encoding, Bucket) and encoding.sent < encoding.buckets):
-        fewest = 0
-    few, many = (
-        np.convolve(binomial(number, noise.truth), binomial(encoding.size - number, noise.lie))
-        for number in (fewest, most)
-    )
-    return few, many
+    """Return the same law for reports with as few set bits as possible, and for as many: all others lie between.
+
+    In every encoding a report can have no set bit: it holds no valid value, or a value that sets none.
+    """
+    most = min(encoding.hashes, encoding.size)
+    many = np.convolve(binomial(most, noise.truth), binomial(encoding.size - most, noise.lie))
+    return binomial(encoding.size, noise.lie), many
 
 
 def ones_per_report(

@@ -18,6 +18,10 @@ SHOWN_ROWS = 50
 """How many rows are printed; all of them are there."""
 
 
+OTHER = "(other)"
+NO_VALUE = "(no valid value)"
+NO_VALUE_IN_OTHER = f"{NO_VALUE}, part of {OTHER}"
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -95,9 +99,14 @@ class Estimates(Struct, frozen=True):
     rows: tuple[Row, ...] = ()
     control: str | None = None
     method: str = "bits"
-    """`bits` alone, their `sum` known to be 1, `least squares` on all candidates, or `selection` among them."""
+    """`bits` alone, `least squares` on all candidates, or `selection` among them."""
     other: Number | None = None
-    """Strings: the share of all that are not among the candidates; after a selection, not among those found."""
+    """Strings: the share of reports that hold no candidate, or after a selection no string found, for any reason.
+
+    Reports without a valid value are included.
+    """
+    no_value: Number | None = None
+    """Share of reports without a valid value; None for a flag or a mean, where it is not visible."""
     mean: Number | None = None
     quantiles: tuple[Point, ...] = ()
     cumulative: tuple[Point, ...] = ()
@@ -192,7 +201,9 @@ def lay_out(estimates: Estimates) -> tuple[str, list[str], list[list[str]], list
         header = ["found", "count", "share", f"{per_cent} interval", "p-value"]
         rows = [_found(row, estimates.reports) for row in estimates.detected[:SHOWN_ROWS]]
         if estimates.other is not None:
-            rows.append(["(other)", _count(estimates.other.estimate * estimates.reports), *_share(estimates.other), ""])
+            rows.append([*_total(OTHER, estimates.other, estimates.reports), ""])
+        if estimates.no_value is not None:
+            rows.append([*_total(NO_VALUE_IN_OTHER, estimates.no_value, estimates.reports), ""])
         more = len(estimates.detected) - SHOWN_ROWS
         asked = f"{len(estimates.detected):,} of {len(estimates.rows):,} candidates found ({estimates.control})"
         return title, header, rows, [asked + (f"; {more:,} more not shown" if more > 0 else ""), *notes]
@@ -201,6 +212,9 @@ def lay_out(estimates: Estimates) -> tuple[str, list[str], list[list[str]], list
         [row.value, _count(row.count), *_share(row), _per_cent(row.consistent), f"{row.p_value:.2g}"]
         for row in estimates.rows
     ]
+    if estimates.no_value is not None:
+        rest = 1 - sum(row.consistent or 0.0 for row in estimates.rows)
+        rows.append([*_total(NO_VALUE, estimates.no_value, estimates.reports), _per_cent(max(rest, 0.0)), ""])
     if estimates.mean is not None:
         _, mean_rows = _mean_table(estimates, per_cent)
         notes = (
@@ -228,6 +242,10 @@ def _found(row: Row, reports: int) -> list[str]:
     share = row.consistent or 0.0
     interval = f"{_per_cent(row.found_low)} to {_per_cent(row.found_high)}"
     return [name, _count(share * reports), _per_cent(share), interval, f"{row.p_value:.2g}"]
+
+
+def _total(name: str, share: Number, reports: int) -> list[str]:
+    return [name, _count(share.estimate * reports), *_share(share)]
 
 
 def _share(number: Row | Number) -> tuple[str, str]:

@@ -54,7 +54,7 @@ def decode_rappor(
     if parameters.k == 1:
         return Estimates(**known, diagnostics=(*looks, _ONE_BIT))
     made = design(map_.rows, parameters.m, parameters.k, parameters.h)
-    equations = equations_of(made, noise, counts.reports, counts.bits)
+    equations = equations_of(made, noise, counts.reports, counts.bits, has_null=False)
     decoded = decode_strings(made, equations, map_.strings, reports, confidence, control, progress=progress)
     return Estimates(
         **known,

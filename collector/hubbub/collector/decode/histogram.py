@@ -1,16 +1,15 @@
-"""Histograms: each bucket from the reports that observed it, and from them the curve, the quantiles and the mean."""
+"""Histograms: the share of each bucket, and the curve, the quantiles and the mean of the devices with a valid value."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.collector.decode.bits import simplex_rows
 from hubbub.collector.decode.estimates import Number, Point, Row
 from hubbub.collector.decode.interval import normal_quantile
-from hubbub.collector.decode.simplex import Simplex, simplex
+from hubbub.collector.decode.shares import Shares, estimate_shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,69 +35,61 @@ def observed(encoding: Bucket, tally: Tally) -> tuple[NDArray[np.int64], NDArray
 
 def histogram(
     noise: Noise, tally: Tally, encoding: Bucket, confidence: float, control: Control
-) -> tuple[list[Row], Simplex | None]:
-    """Estimate the share of each bucket; None if a bucket was observed by no report, and nothing holds for all."""
+) -> tuple[list[Row], Shares | None]:
+    """Estimate the share of each bucket; return None as well if no report observed one of the buckets."""
     names = [f"{low:g} to {high:g}" for low, high in pairwise(encoding.edges)]
     together, counts = observed(encoding, tally)
-    reports = np.diagonal(together).astype(float)
-    debiased = noise.debias(counts.astype(float), reports)
-    if reports.all():
-        found = simplex(noise, debiased, together, confidence)
-        return simplex_rows(found, names, float(tally.reports), control), found
-    return [
-        _row(noise, name, share, number, tally.reports, confidence)
-        for name, share, number in zip(names, debiased.tolist(), reports.tolist(), strict=True)
-    ], None
+    reports = np.diagonal(together)
+    seen = reports > 0
+    debiased = noise.debias(counts[seen].astype(float), reports[seen].astype(float))
+    found = estimate_shares(noise, debiased, together[np.ix_(seen, seen)], confidence)
+    rows = [Row(name, None, None, None, 0.0, 1.0, 1.0, False) for name in names]
+    estimated = found.rows(list(compress(names, seen)), float(tally.reports), control)
+    for place, row in zip(np.flatnonzero(seen), estimated, strict=True):
+        rows[place] = row
+    return rows, found if seen.all() else None
 
 
-def _row(noise: Noise, name: str, share: float, observers: float, reports: int, confidence: float) -> Row:
-    """A bucket by itself, when others were not observed."""
-    if not observers:
-        return Row(name, None, None, None, 0.0, 1.0, 1.0, False)
-    error = float(np.sqrt(noise.variance(np.clip(share, 0, 1)) / noise.devices(np.array(observers))))
-    reach = normal_quantile(confidence) * error
-    return Row(name, share * reports, share, error, share - reach, share + reach, 1.0, False)
+def has_values(found: Shares, confidence: float) -> bool:
+    """Check that the sum of the shares is surely positive. If not, any ratio to the sum is possible (Fieller 1954)."""
+    return found.total > normal_quantile(confidence) * found.total_error
 
 
-def cumulative(found: Simplex, encoding: Bucket, confidence: float) -> list[Point]:
-    """The share of devices at or below each edge, with an interval for each point of the curve."""
-    curve, covariance = _curve(found)
-    reach = normal_quantile(confidence) * np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+def cumulative(found: Shares, encoding: Bucket, confidence: float) -> list[Point]:
+    """Return the share of valid values at or below each edge, with an interval for each point of the curve."""
+    curve, errors = _ratios(found, _below(encoding))
+    reach = normal_quantile(confidence) * errors
     low, high = np.clip(curve - reach, 0, 1), np.clip(curve + reach, 0, 1)
     return [Point(*point) for point in zip(encoding.edges, curve.tolist(), low.tolist(), high.tolist(), strict=True)]
 
 
-def quantiles(found: Simplex, encoding: Bucket, confidence: float) -> list[Point]:
-    """The numbers that given shares of the devices lie below, values spread evenly within a bucket.
+def quantiles(found: Shares, encoding: Bucket, confidence: float) -> list[Point]:
+    """Return the numbers below which given shares of the valid values lie, if values are even within a bucket.
 
-    A number is in the interval unless the curve at that number is too far from the share.
+    An interval holds each number at which the curve, less the given share of the total, is close enough to 0.
     """
-    edges = np.array(encoding.edges)
-    possible = np.concatenate([[0.0], np.cumsum(found.consistent)])
-    curve, covariance = _curve(found)
-    square = normal_quantile(confidence) ** 2
+    edges, square = np.array(encoding.edges), normal_quantile(confidence) ** 2
+    possible = _below(encoding) @ found.consistent
     points = []
     for at in QUANTILES:
+        weights = _below(encoding) - at
+        gaps, reach = weights @ found.shares, square * weights @ found.covariance @ weights.T
         near = [
             edges[bucket] + part * (edges[bucket + 1] - edges[bucket])
             for bucket in range(encoding.buckets)
-            for part in _near(
-                curve[bucket : bucket + 2] - at, square * covariance[bucket : bucket + 2, bucket : bucket + 2]
-            )
+            for part in _near(gaps[bucket : bucket + 2], reach[bucket : bucket + 2, bucket : bucket + 2])
         ]
-        estimate = _cross(edges, possible, at)
+        estimate = _cross(edges, possible, at * possible[-1])
         points.append(Point(at, estimate, float(min([*near, estimate])), float(max([*near, estimate]))))
     return points
 
 
-def histogram_mean(found: Simplex, encoding: Bucket, confidence: float) -> Number:
-    """The mean of devices spread evenly within buckets, and the most it can be whatever the spread there."""
+def histogram_mean(found: Shares, encoding: Bucket, confidence: float) -> Number:
+    """Return the mean of valid values even within buckets, and its bounds however values lie there."""
     lower, upper = np.array(encoding.edges[:-1]), np.array(encoding.edges[1:])
-    middle = (lower + upper) / 2
-    estimate = float(found.shares @ middle)
-    error = float(np.sqrt(max(middle @ found.covariance @ middle, 0.0)))
+    [estimate], [error] = (each.tolist() for each in _ratios(found, (lower + upper)[None] / 2))
     reach = normal_quantile(confidence) * error
-    least, most = float(found.consistent @ lower), float(found.consistent @ upper)
+    least, most = (float(found.consistent @ ends / found.consistent.sum()) for ends in (lower, upper))
     return Number(
         estimate,
         error,
@@ -109,12 +100,16 @@ def histogram_mean(found: Simplex, encoding: Bucket, confidence: float) -> Numbe
     )
 
 
-def _curve(found: Simplex) -> tuple[Numbers, Numbers]:
-    """The cumulative curve at all edges, and its covariance."""
-    curve = np.concatenate([[0.0], np.cumsum(found.shares)])
-    covariance = np.zeros((len(curve), len(curve)))
-    covariance[1:, 1:] = np.cumsum(np.cumsum(found.covariance, axis=0), axis=1)
-    return curve, covariance
+def _below(encoding: Bucket) -> Numbers:
+    """Return a row for each edge, with a 1 for each bucket below it."""
+    return np.tri(encoding.buckets + 1, encoding.buckets, -1)
+
+
+def _ratios(found: Shares, weights: Numbers) -> tuple[Numbers, Numbers]:
+    """Divide weighted sums of the shares by their sum; the standard errors are those of the delta method."""
+    ratios = weights @ found.shares / found.total
+    away = (weights - ratios[:, None]) / found.total
+    return ratios, np.sqrt(np.maximum(((away @ found.covariance) * away).sum(axis=1), 0.0))
 
 
 def _near(gaps: Numbers, reach: Numbers) -> list[float]:

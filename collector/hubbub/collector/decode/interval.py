@@ -55,17 +55,10 @@ def guaranteed_error(noise: Noise, reports: float, confidence: float) -> float:
     return math.sqrt(math.log(2 / (1 - confidence)) / (2 * devices)) / noise.slope
 
 
-def score_interval(
-    noise: Noise, shares: Numbers, assumed: Numbers, variances: Numbers, leverage: Numbers, confidence: float
-) -> tuple[Numbers, Numbers]:
-    """Wilson's interval (1927): the shares that are not too far from the estimate, by the variance they would give it.
-
-    `variances` are those of the estimates if `assumed` are the true shares, and `leverage` is how much of a bit's
-    own variance is in that of its estimate.
-    """
-    square = normal_quantile(confidence) ** 2
+def score_interval(noise: Noise, shares: Numbers, devices: Numbers, confidence: float) -> tuple[Numbers, Numbers]:
+    """Return Wilson's interval (1927): the shares close enough to the estimate, by the variance that they imply."""
+    square = normal_quantile(confidence) ** 2 / devices
     lean = 1 + noise.variance_given(1) - noise.variance_given(0)
-    fixed = variances - leverage * (lean * assumed - assumed**2)
-    a, b, c = 1 + square * leverage, 2 * shares + square * leverage * lean, shares**2 - square * fixed
+    a, b, c = 1 + square, 2 * shares + square * lean, shares**2 - square * noise.variance_given(0)
     root = np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))
     return (b - root) / (2 * a), (b + root) / (2 * a)

@@ -88,7 +88,9 @@ def judge(design: Design, equations: Equations, control: Control, found: NDArray
     null = Null(weighted.reshape(design.cohorts, design.bits), spread * design.bits, design.same_bits**speaking)
     # What the ones found already explain is lost to any other: the same share of every column, on average.
     left = max(1 - len(found) / max(equations.number, 1), 0.0)
-    information = left * np.maximum((1 - 2 * spread) * (design.matrix.T @ weights) + spread**2 * weights.sum(), 0.0)
+    weighed = design.matrix.T @ weights
+    centre = equations.centre(weighed, weights)
+    information = left * np.maximum((1 - 2 * centre) * weighed + centre**2 * weights.sum(), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(information > 0, design.scores(weighted) / information, 0.0)
         errors = np.where(information > 0, np.maximum(null.deviation, np.sqrt(information)) / information, np.inf)

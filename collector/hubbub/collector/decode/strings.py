@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from hubbub.collector.decode.control import Control
     from hubbub.collector.decode.design import Design
@@ -45,31 +46,43 @@ class Decoded:
 
     rows: list[Row]
     other: Number
+    no_value: Number | None
+    """The share of reports without a valid value, which is a part of `other`; None if every report holds a string."""
     fit: Fit
     """The fit whose residuals tell whether the strings explain the bits."""
     found: Fit
     fixed: bool
     """Whether all candidates were fitted together."""
     not_found: Number
-    """The share of all strings that are not among those found."""
+    """The share of all reports that hold none of the strings found."""
 
     def diagnostics(self, equations: Equations) -> list[Diagnostic]:
         """Whether the strings explain the bits, and how much of the reports."""
         looks = [
             diagnostics.residual_misfit(
-                self.fit, len(self.fit.shares), equations.number, diagnostics.long_tails(self.fit, equations)
+                self.fit, equations.freedom - len(self.fit.shares), diagnostics.long_tails(self.fit, equations)
             ),
             diagnostics.explained(self.not_found),
         ]
-        return [*looks, diagnostics.listed(self.other)] if self.fixed else looks
+        if self.fixed:
+            looks.append(diagnostics.listed(self.other))
+        return looks if self.no_value is None else [*looks, diagnostics.no_value(self.no_value)]
 
 
-def equations_of(design: Design, noise: Noise, reports: NDArray[np.int64], counts: NDArray[np.int64]) -> Equations:
-    """Debias the counts of a tally, a row for each cohort."""
+def equations_of(
+    design: Design, noise: Noise, reports: NDArray[np.int64], counts: NDArray[np.int64], *, has_null: bool
+) -> Equations:
+    """Debias the counts of a tally, a row for each cohort.
+
+    With `has_null`, some reports hold no string and set no bit. Their share follows from the average of all bits,
+    which is `spread` in a report with a string.
+    """
     numbers = np.repeat(reports.astype(float), design.bits)
     debiased = noise.debias(counts.ravel().astype(float), numbers)
-    seen = np.where(numbers > 0, debiased - design.spread, 0.0)
-    return Equations(seen, noise.devices(numbers), design.spread, noise)
+    null_share = 1 - float(debiased @ numbers / numbers.sum()) / design.spread if has_null else None
+    background = design.spread * (1 - (null_share or 0.0))
+    seen = np.where(numbers > 0, debiased - background, 0.0)
+    return Equations(seen, noise.devices(numbers), design.spread, noise, null_share)
 
 
 def decode_strings(
@@ -103,9 +116,10 @@ def decode_strings(
         shares, errors, low, high, whole = _every(design, equations, selected, control, confidence, fixed=fixed)
         rows = _rows(design, candidates, reports, selected, found, (shares, errors, low, high))
         not_found = _other(found.fit, confidence)
-        if not fixed:
-            return Decoded(rows, not_found, found.fit, found.fit, fixed, not_found)
-        return Decoded(rows, _other(whole, confidence), whole, found.fit, fixed, not_found)
+        model, columns = (whole, design.matrix) if fixed else (found.fit, design.matrix[:, selected.found])
+        other = _other(whole, confidence) if fixed else not_found
+        no_value = _no_value(design, equations, model, columns, confidence)
+        return Decoded(rows, other, no_value, model, found.fit, fixed, not_found)
 
 
 @dataclass(frozen=True)
@@ -159,11 +173,45 @@ def _halves(design: Design, equations: Equations) -> tuple[Equations, Equations]
 
 
 def _other(fitted: Fit, confidence: float) -> Number:
-    """The share of all strings that are not in the model: what is left of 1."""
+    """Estimate the share of all reports that hold no string of the model, reports without a valid value included.
+
+    Without those reports the share would have a much larger error: that of the average of all bits.
+    """
     estimate = 1 - float(fitted.shares.sum())
     if fitted.lost.any():
         return Number(estimate, None, 0.0, 1.0)
     error = max(float(fitted.covariance.sum()), 0.0) ** 0.5
+    reach = normal_quantile(confidence) * error
+    return Number(estimate, error, estimate - reach, estimate + reach)
+
+
+def _no_value(
+    design: Design, equations: Equations, fitted: Fit, columns: sparse.csc_array, confidence: float
+) -> Number | None:
+    """Estimate the share of reports without a valid value from the average of all bits.
+
+    Two hashes of a string can hit the same bit, so a string can set fewer bits than `spread` says. For strings in the
+    model this is corrected; for the others it is an error, as large as their part in the excess variance.
+    """
+    if equations.null_share is None:
+        return None
+    noise, set_bits, uneven = equations.noise, design.bits * design.spread, design.set_bits_variance
+    weights = equations.devices / equations.devices.sum()
+    extra = columns.T @ weights / design.spread - 1
+    estimate = equations.null_share + float(extra @ fitted.shares)
+    valid = min(max(1 - estimate, 0.0), 1.0)
+    one_device = (
+        design.bits * noise.variance_given(0)
+        + set_bits * valid * (noise.variance_given(1) - noise.variance_given(0))
+        + set_bits**2 * valid * (1 - valid)
+        + uneven * valid
+    )
+    devices = float(equations.devices.sum()) / design.bits
+    variance = one_device / devices / set_bits**2 + float(extra @ fitted.covariance @ extra)
+    if uneven > 0:
+        squares = fitted.excess / (design.spread * (1 - design.spread))  # of the shares that are not in the model
+        variance += squares * uneven * design.bits * float(weights @ weights) / set_bits**2
+    error = max(variance, 0.0) ** 0.5
     reach = normal_quantile(confidence) * error
     return Number(estimate, error, estimate - reach, estimate + reach)
 

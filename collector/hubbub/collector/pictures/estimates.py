@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hubbub.collector.charts import Axis, Figure, Panel, Series
+from hubbub.collector.decode.estimates import OTHER
 from hubbub.collector.pictures import wording
 from hubbub.collector.pictures.histogram import histogram_panels, in_words
 
@@ -18,8 +19,6 @@ TOP = 20
 
 MOST_ROWS = 40
 """Of more categories, or strings, than this only the most common are shown."""
-
-OTHER = "(other)"
 
 
 def of_estimates(estimates: Estimates, *, top: int = TOP) -> Figure:
@@ -59,6 +58,7 @@ def _shares(estimates: Estimates) -> Figure:
         [panel],
         wording.intervals(estimates),
         _not_shown(len(estimates.rows) - len(bars)),
+        wording.no_value(estimates),
         "A share below zero comes of the noise: few have that value, or nobody." if below else "",
     )
 
@@ -85,6 +85,7 @@ def _strings(estimates: Estimates, top: int) -> Figure:
         wording.intervals(estimates),
         _not_shown(len(found) - len(shown)),
         rest,
+        wording.no_value(estimates),
         wording.control(estimates),
     )
 

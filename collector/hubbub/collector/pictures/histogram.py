@@ -31,9 +31,13 @@ def histogram_panels(estimates: Estimates) -> list[Panel]:
 def in_words(estimates: Estimates) -> list[str]:
     """What else the caption tells: the scale, the quantiles and the mean."""
     told = [wording.intervals(estimates, "Thin lines and the band" if estimates.cumulative else "Thin lines")]
-    told += (
-        ["Buckets are drawn equally wide."] if estimates.cumulative else ["Some buckets were observed by no report."]
-    )
+    if estimates.cumulative:
+        told.append("Buckets are drawn equally wide.")
+    elif estimates.no_value is None:
+        told.append("Some buckets were observed by no report.")
+    else:
+        told.append("There are too few valid values for a curve.")
+    told.append(wording.no_value(estimates))
     below = [
         f"{wording.per_cent(point.at)} are below {wording.number(point.estimate, (point.high - point.low) / 2)}"
         for point in estimates.quantiles
@@ -68,7 +72,7 @@ def _curve(estimates: Estimates) -> Panel:
         sideways=True,
     )
     x = Axis(estimates.metric, names=[number(edge) for edge in edges], low=0, high=len(edges) - 1)
-    return Panel("share up to each number", x, Axis("share of reports", percent=True), [curve, marks])
+    return Panel("share up to each number", x, Axis("share of valid values", percent=True), [curve, marks])
 
 
 def _place(value: float, edges: Sequence[float]) -> float:

@@ -61,6 +61,19 @@ def intervals(estimates: Estimates, what: str = "Thin lines") -> str:
     return f"{what} are {per_cent(estimates.confidence)} intervals."
 
 
+def no_value(estimates: Estimates) -> str:
+    """Describe the share of reports without a valid value; its interval would be too long for most charts."""
+    found = estimates.no_value
+    if found is None:
+        return ""
+    estimate, low, high = (
+        share(part, (found.high - found.low) / 2) for part in (found.estimate, found.low, found.high)
+    )
+    if found.low <= 0:
+        return f"At most {high} of the reports hold no valid value." if found.high > 0 else ""
+    return f"{estimate} ({low} to {high}) of the reports hold no valid value."
+
+
 def control(estimates: Estimates) -> str:
     """How many of the strings found may not be there."""
     if estimates.control is None:

@@ -61,19 +61,39 @@ def privacy(registry: str, names: tuple[str, ...], reports: int, delta: float, o
         )
         click.echo("A report changes anyone's odds about a device's answer by at most the factor under `odds`.\n")
     _show_year(spending, delta)
+    silent = [metric.name for metric in metrics if metric.default is None]
+    if silent and not only_year:
+        click.echo(
+            f"Without a default: {', '.join(silent)}. A report shows that the app recorded something in that period: "
+            "recording only when something happens tells that it happened."
+        )
 
 
 def _show_year(spending: Year, delta: float) -> None:
     show_table(
-        "The most that one device can spend in a year",
-        ["metric", "reports", "values", "epsilon a value", "epsilon"],
+        "Epsilon that one device spends in a year, at most",
+        ["metric", "reports", "encodings", "per encoding", "of the values", "of the changes"],
         [
-            [each.name, str(each.reports), str(each.values), f"{each.epsilon_per_value:.4f}", f"{each.epsilon:.4f}"]
-            for each in spending.metrics
+            [
+                metric.name,
+                str(metric.reports),
+                str(metric.values),
+                f"{metric.epsilon_per_value:.4f}",
+                f"{metric.epsilon:.4f}",
+                figure(metric.epsilon_changes),
+            ]
+            for metric in spending.metrics
         ],
     )
     total = spending.total
-    click.echo(f"All together: epsilon {total.epsilon:.4f}, delta {total.delta:g}, by {total.method} composition.")
+    click.echo(
+        f"All metrics: epsilon {total.epsilon:.4f}, delta {total.delta:g} of values, by {total.method} composition; "
+        f"{figure(spending.total_changes)} of the changes."
+    )
+    click.echo(
+        "The cost of the values compares two histories whose encodings repeat and change in the same periods. The cost "
+        "of the changes compares any two histories: it bounds what the reports tell about when a value changed."
+    )
     if delta > 0:
         others = ", ".join(f"{method} {epsilon:.4f}" for method, epsilon in sorted(total.totals.items()))
         click.echo(f"Totals tried for delta {delta:g}: {others}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 import click
@@ -50,4 +51,7 @@ def check(file: str, devices: int | None, as_json: bool) -> None:
         )
     for warning in warnings:
         click.echo(f"warning: {warning}")
+    cost = sum(metric.max_epsilon for metric in metrics.values())
+    limit = "without limit" if math.isinf(cost) else f"at most {cost:.4f}"
+    click.echo(f"The values of one device can cost epsilon {limit} over its life.")
     click.echo(f"{file}: {len(metrics)} metric(s), no problem")

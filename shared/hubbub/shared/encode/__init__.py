@@ -5,8 +5,8 @@ from __future__ import annotations
 from hubbub.shared.encode.bit import Bit
 from hubbub.shared.encode.bloom import Bloom
 from hubbub.shared.encode.bucket import Bucket
-from hubbub.shared.encode.encoding import Contrast, Encoding
+from hubbub.shared.encode.encoding import NULL, Contrast, Encoding
 from hubbub.shared.encode.one_hot import OneHot
 from hubbub.shared.encode.rounding import Rounding
 
-__all__ = ["Bit", "Bloom", "Bucket", "Contrast", "Encoding", "OneHot", "Rounding"]
+__all__ = ["NULL", "Bit", "Bloom", "Bucket", "Contrast", "Encoding", "OneHot", "Rounding"]

@@ -12,6 +12,8 @@ from hubbub.shared.errors import ValueRefusedError
 class Bit(Encoding):
     """The truth value itself."""
 
+    has_null = False
+
     @property
     def size(self) -> int:
         """The one."""
@@ -26,6 +28,11 @@ class Bit(Encoding):
     def natural_bound(self) -> int:
         """True or false."""
         return 2
+
+    @property
+    def parameters(self) -> tuple[int | str, ...]:
+        """None."""
+        return ()
 
     def encode(self, value: object, cohort: int, offset: int) -> int:
         """Set the bit for True."""

@@ -58,8 +58,11 @@ class Bloom(Encoding):
 
     @property
     def contrasts(self) -> tuple[Contrast, ...]:
-        """Two strings differ in at most `hashes` bits each way, fewer where the filter is too small for that."""
-        most = min(self.hashes, self.bits - 1)
+        """Two strings differ in at most `hashes` bits each way, fewer where the filter is too small for that.
+
+        A filter of as many bits as hashes differs most from the null encoding.
+        """
+        most = self.hashes
         rest = min(most, self.bits - most)
         return ((most, rest), (rest, most)) if most != rest else ((most, most),)
 
@@ -67,6 +70,11 @@ class Bloom(Encoding):
     def natural_bound(self) -> None:
         """There is no end of strings."""
         return
+
+    @property
+    def parameters(self) -> tuple[int | str, ...]:
+        """The size of the filter, and how many hash functions there are."""
+        return self.bits, self.hashes, self.cohorts
 
     def variance(self, response: Response) -> float:
         """Of the share of a string that nothing collides with: the average of its `hashes` bits."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hubbub.shared.encode.encoding import ONE_BIT, TWO_BITS, Contrast, Encoding
-from hubbub.shared.number import finite_number, outside
+from hubbub.shared.number import exact, finite_number, outside
 
 if TYPE_CHECKING:
     from hubbub.shared.response import Response
@@ -46,8 +46,13 @@ class Bucket(Encoding):
 
     @property
     def natural_bound(self) -> int:
-        """Any observed bucket, or none of them, which is impossible where all are observed."""
-        return min(self.sent + 1, self.buckets)
+        """One encoding for each observed bucket, and the null encoding, which also stands for the other buckets."""
+        return self.sent + 1
+
+    @property
+    def parameters(self) -> tuple[int | str, ...]:
+        """How many buckets a cohort observes, how many cohorts there are, and the edges."""
+        return self.sent, self.cohorts, *map(exact, self.edges)
 
     def variance(self, response: Response) -> float:
         """Of the share of a bucket, which only sent/buckets of the reports speak of."""

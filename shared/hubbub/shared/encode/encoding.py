@@ -18,6 +18,10 @@ TWO_BITS: tuple[Contrast, ...] = ((1, 1),)
 """Each of the two values sets a bit of its own."""
 
 
+NULL = 0
+"""The null encoding: all bits clear. A device reports it where a value is invalid or may not be revealed."""
+
+
 class Encoding(ABC):
     """A way to turn a value into a few bits; the values of a frozen dataclass say which."""
 
@@ -30,6 +34,9 @@ class Encoding(ABC):
     offsets: int = 1
     """How many private rounding offsets there are for a device to draw from; with 1 it needs none."""
 
+    has_null: bool = True
+    """Whether `NULL` means "no valid value" in a report, and not the lower of two values."""
+
     @property
     @abstractmethod
     def size(self) -> int:
@@ -38,12 +45,17 @@ class Encoding(ABC):
     @property
     @abstractmethod
     def contrasts(self) -> tuple[Contrast, ...]:
-        """The largest contrasts between two values: all that an epsilon needs to know of an encoding."""
+        """The largest contrasts between two encodings, `NULL` included: all that an epsilon depends on."""
 
     @property
     @abstractmethod
     def natural_bound(self) -> int | None:
-        """How many different encodings one device can have, or None where there is no end of them."""
+        """How many different encodings one device can have, `NULL` included, or None where there is no limit."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[int | str, ...]:
+        """What tells this encoding from another of its kind, for the fingerprint of a metric."""
 
     @abstractmethod
     def encode(self, value: object, cohort: int, offset: int) -> int:

@@ -31,8 +31,13 @@ class OneHot(Encoding):
 
     @property
     def natural_bound(self) -> int:
-        """There are no more encodings than categories."""
-        return len(self.categories)
+        """One encoding for each category, and the null encoding."""
+        return len(self.categories) + 1
+
+    @property
+    def parameters(self) -> tuple[int | str, ...]:
+        """The categories, in order."""
+        return self.categories
 
     @cached_property
     def _numbers(self) -> dict[bytes, int]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hubbub.shared.encode.encoding import ONE_BIT, Contrast, Encoding
-from hubbub.shared.number import finite_number, outside
+from hubbub.shared.number import exact, finite_number, outside
 
 if TYPE_CHECKING:
     from hubbub.shared.response import Response
@@ -32,6 +32,8 @@ class Rounding(Encoding):
     high: float
     offsets: int = GRID
 
+    has_null = False
+
     @property
     def size(self) -> int:
         """The one."""
@@ -46,6 +48,11 @@ class Rounding(Encoding):
     def natural_bound(self) -> int:
         """However a number moves, it is rounded down or up."""
         return 2
+
+    @property
+    def parameters(self) -> tuple[int | str, ...]:
+        """The range, and the size of its grid."""
+        return exact(self.low), exact(self.high), self.offsets
 
     def variance(self, response: Response) -> float:
         """Of the mean, at worst: of numbers in the middle of the range, whose bits are toss-ups before any noise."""

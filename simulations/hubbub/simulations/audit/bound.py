@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def epsilon_bounds(right: Numbers, wrong: Numbers, confidence: float) -> Numbers:
-    """Lower bounds of epsilon from numbers of right and wrong guesses; 0 where they prove nothing.
+    """Return lower bounds of epsilon from numbers of right and wrong guesses; 0 where they prove nothing.
 
-    Given how many guesses there were, the right ones are binomial, because each trial has a coin and a device of its
-    own. Clopper and Pearson's (1934) lower limit of their share is exact, and its log odds bound epsilon. One share is
-    bounded here, where bounding Pr[A | first] and Pr[A | second] apart would pay for two.
+    Given the number of guesses, the number of right guesses is binomial, because each trial has its own coin and its
+    own device. Clopper and Pearson's (1934) lower limit of their share is exact, and its log odds bound epsilon. One
+    share is bounded here; bounding Pr[A | first] and Pr[A | second] apart would need two bounds.
     """
-    # The share of wrong guesses, from above: it is the small one, and keeps its digits.
+    # The upper limit of the share of wrong guesses: the smaller share keeps its digits.
     share = special.betaincinv(wrong + 1, np.maximum(right, np.finfo(float).tiny), confidence)
     with np.errstate(divide="ignore"):
         bounds = np.log1p(-share) - np.log(share)
@@ -28,5 +28,5 @@ def epsilon_bounds(right: Numbers, wrong: Numbers, confidence: float) -> Numbers
 
 
 def epsilon_bound(right: int, wrong: int, confidence: float) -> float:
-    """A lower bound of epsilon that is too high with a chance of at most 1 - confidence."""
+    """Return a lower bound of epsilon that is too high with a probability of at most 1 - confidence."""
     return float(epsilon_bounds(np.array(float(right)), np.array(float(wrong)), confidence))

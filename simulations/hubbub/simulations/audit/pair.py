@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.shared.encode import Bit, Bloom, Bucket, OneHot, Rounding
+from hubbub.shared.encode import NULL, Bit, Bloom, Bucket, OneHot, Rounding
+from hubbub.shared.errors import ParameterError, ValueRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,37 +19,36 @@ if TYPE_CHECKING:
 
     from hubbub.shared.metric import Metric
 
-Value: TypeAlias = str | bool | float
-
 CANDIDATES = 300
-"""How many values are looked through for a pair that differs as much as two can, in as many cohorts as can be."""
+"""How many values are tried to find a pair that differs as much as two can, in as many cohorts as possible."""
 
 
 ENOUGH_COHORTS = 1 / 16
-"""The smallest share of the cohorts that devices are drawn from alone; a device in fewer takes too long to find."""
+"""The smallest share of the cohorts that an audit is limited to; a device in fewer takes too long to find."""
 
 
 class Role(IntEnum):
-    """Which of the two values sets a bit."""
+    """Which of the two values sets a bit; `ABSENT` is no bit, but 1 for a device that did not send all its reports."""
 
     FIRST = 0
     SECOND = 1
     BOTH = 2
     NEITHER = 3
+    ABSENT = 4
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two values of a metric. Rows of `first_bits` and `second_bits` are cohorts, columns the bits of a report."""
 
-    first: Value
-    second: Value
+    first: object
+    second: object
     first_bits: NDArray[np.bool_]
     second_bits: NDArray[np.bool_]
-    asked: NDArray[np.bool_]
-    """Cohorts whose devices take part: those in which the two differ most, or all where those are too few.
+    used_cohorts: NDArray[np.bool_]
+    """Cohorts whose devices take part: the cohorts in which the two differ most, or all if those are too few.
 
-    A device's cohort does not depend on its value, so leaving some out changes no odds, only how many trials it takes.
+    A device's cohort does not depend on its value, so leaving out cohorts changes no odds, only the number of trials.
     """
 
     @cached_property
@@ -62,12 +62,13 @@ class Pair:
         return np.take_along_axis(self._roles, self.order, axis=1)
 
     @cached_property
-    def makeups(self) -> list[tuple[tuple[int, ...], float]]:
-        """How many bits of each role a cohort can have, and the share of the devices whose cohort has so many."""
-        counts = np.stack([(self._roles[self.asked] == role).sum(axis=1) for role in Role], axis=1)
-        makeups, cohorts = np.unique(counts, axis=0, return_counts=True)
+    def role_counts(self) -> list[tuple[tuple[int, ...], float]]:
+        """The numbers of bits of each role in a cohort, and the share of the devices whose cohort has these numbers."""
+        counts = np.stack([(self._roles[self.used_cohorts] == role).sum(axis=1) for role in Role], axis=1)
+        counts[:, Role.ABSENT] = 1
+        different, cohorts = np.unique(counts, axis=0, return_counts=True)
         shares = cohorts / len(counts)
-        return [(tuple(makeup), share) for makeup, share in zip(makeups.tolist(), shares.tolist(), strict=True)]
+        return [(tuple(numbers), share) for numbers, share in zip(different.tolist(), shares.tolist(), strict=True)]
 
     @property
     def _roles(self) -> NDArray[np.uint8]:
@@ -79,15 +80,17 @@ class Pair:
         )
 
 
-def choose_pair(metric: Metric, reports: int) -> Pair:
-    """Choose two values that differ as much as any two can, in many cohorts.
+def choose_pair(metric: Metric, reports: int, values: tuple[object, object] | None = None) -> Pair:
+    """Choose two values that differ as much as any two can, in many cohorts, unless the two are given.
 
-    The first sets many bits. The second has the largest sum, over cohorts, of the likelihood ratios it can give beside
-    the first.
+    The first sets many bits. The second has the largest sum, over cohorts, of the likelihood ratios between the two.
     """
-    values = _candidates(metric)
-    encoded = [[metric.encode(value, cohort, 0) for cohort in range(metric.encoding.cohorts)] for value in values]
-    first = max(range(len(values)), key=lambda each: sum(bits.bit_count() for bits in encoded[each]))
+    candidates = values or _candidates(metric)
+    last = metric.encoding.offsets - 1
+    if any(_encode(metric, value, 0, 0) != _encode(metric, value, 0, last) for value in candidates):
+        raise ParameterError("values: are rounded at random; allowed: low and high")
+    encoded = [[_encode(metric, value, cohort, 0) for cohort in range(metric.encoding.cohorts)] for value in candidates]
+    first = max(range(len(candidates)), key=lambda each: sum(bits.bit_count() for bits in encoded[each]))
     for_set, for_clear = metric.response.evidence(reports)
 
     def evidence(other: int) -> NDArray[np.float64]:
@@ -99,19 +102,29 @@ def choose_pair(metric: Metric, reports: int) -> Pair:
         return np.asarray(np.maximum(a * for_set + b * for_clear, b * for_set + a * for_clear), np.float64)
 
     claimed = metric.epsilon(reports)
-    others = [each for each in range(len(values)) if each != first]
+    others = [each for each in range(len(candidates)) if each != first]
     second = max(others, key=lambda other: float(np.exp(evidence(other) - claimed).sum()))
     best = np.isclose(evidence(second), evidence(second).max())
     return Pair(
-        values[first],
-        values[second],
+        candidates[first],
+        candidates[second],
         _bits(encoded[first], metric.size),
         _bits(encoded[second], metric.size),
         best if best.mean() >= ENOUGH_COHORTS else np.ones_like(best),
     )
 
 
-def _candidates(metric: Metric) -> Sequence[Value]:
+def _encode(metric: Metric, value: object, cohort: int, offset: int) -> int:
+    """Encode a value as the client does: an invalid one as the null encoding, if the kind has one."""
+    try:
+        return metric.encode(value, cohort, offset)
+    except ValueRefusedError:
+        if not metric.encoding.has_null:
+            raise
+        return NULL
+
+
+def _candidates(metric: Metric) -> Sequence[object]:
     match metric.encoding:
         case Bloom():
             return [f"audit-{number}" for number in range(CANDIDATES)]

@@ -1,4 +1,4 @@
-"""Whoever guesses: adds up what each bit weighs, and guesses when the sum is large enough."""
+"""The guesser: adds up the weights of the bits, and guesses when the sum is large enough."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hubbub.simulations.audit.bit_model import sums
 from hubbub.simulations.audit.bound import epsilon_bounds
-from hubbub.simulations.audit.law import sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hubbub.simulations.audit.law import Law
+    from hubbub.simulations.audit.bit_model import BitModel
     from hubbub.simulations.audit.pair import Pair
 
     Numbers = NDArray[np.float64]
 
 CLOSE = 1e-6
-"""Sums that differ by less are the same sum, added up in another order."""
+"""Sums that differ by less are equal, and were added up in another order."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Rule:
     weights: Numbers
     threshold: float
     expected: float
-    """The bound of epsilon that it should give, if the law that it was made for is true."""
+    """The bound of epsilon that the rule should give, if its model is true."""
 
     def count(self, scores: Numbers, is_first: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Count right and wrong guesses about devices with these sums of weights."""
@@ -41,12 +41,12 @@ class Rule:
         return np.array([right, says_first.sum() + says_second.sum() - right], np.int64)
 
 
-def best_rule(law: Law, pair: Pair, trials: int, confidence: float) -> Rule:
-    """Choose the threshold that should give the highest bound from so many trials.
+def best_rule(model: BitModel, pair: Pair, trials: int, confidence: float) -> Rule:
+    """Choose the threshold with the highest expected bound for this number of trials.
 
     The surest outcomes have the best odds but are rare, and after many reports too rare to prove anything.
     """
-    total = sums(law, pair.makeups)
+    total = sums(model, pair.role_counts)
     surest = np.argsort(-np.abs(total.values), kind="stable")
     values = total.values[surest]
     right = np.where(values > 0, total.first[surest], total.second[surest])
@@ -58,5 +58,5 @@ def best_rule(law: Law, pair: Pair, trials: int, confidence: float) -> Rule:
     bounds = np.where(last_of_its_size & (sizes > CLOSE), bounds, 0.0)
     best = int(np.argmax(bounds))
     if bounds[best] == 0.0:
-        return Rule(law.weights, np.inf, 0.0)
-    return Rule(law.weights, float(sizes[best]) - CLOSE, float(bounds[best]))
+        return Rule(model.weights, np.inf, 0.0)
+    return Rule(model.weights, float(sizes[best]) - CLOSE, float(bounds[best]))

@@ -89,7 +89,7 @@ def measure(point: tuple[str, int, float, int, int], rng: np.random.Generator) -
 
 
 def expected_error(metric: Metric, sent: int, truth: Numbers, devices: int) -> float:
-    """The error of a bucket's share: of the bits alone, less what knowing that shares sum to 1 gives back.
+    """Return the standard error of a bucket's share.
 
     Each bucket is seen by sent/buckets of the devices, drawn without regard to what they hold. That two buckets of one
     device are never both set is left out: it is small beside the noise.
@@ -97,7 +97,7 @@ def expected_error(metric: Metric, sent: int, truth: Numbers, devices: int) -> f
     part = sent / len(truth)
     noise = Noise.of(metric.response).variance_of_noise(truth)
     alone = (noise + truth * (1 - truth) * (1 - part)) / (devices * part)
-    return math.sqrt(float(alone.mean() - np.square(alone).mean() / alone.sum()))
+    return math.sqrt(float(alone.mean()))
 
 
 def _decoded(metric: Metric, counts: NDArray[np.int64], rng: np.random.Generator) -> list[float]:

@@ -269,7 +269,7 @@ def _figure(rows: Rows) -> Figure:
     caption = (
         f"If {per_cent(LIARS[-1])} of the devices lie, they add {of_category} to one category and move a mean by "
         f"{of_mean} of its range, as the formulas say; honest clients that are told a false value add {of_modest}. "
-        "Greedy liars with many targets gain less than their formula, which leaves out that shares sum to 1. Careful "
+        "Greedy liars gain with every target, until the shares sum to more than 1, which raises an alarm. Careful "
         f"liars, {per_cent(SHARE)} of the devices, lift {MANY} categories by {lifted} together and raise an alarm in "
         f"{seen} of the tallies, greedy ones in {seen_greedy}; if {per_cent(NOTICED[-1])} of the devices are careful "
         f"liars, {seen_of_many} of the tallies raise one. A liar "

@@ -71,8 +71,8 @@ def learn(point: Point, rng: np.random.Generator) -> Learned:
 
 
 def theory(response: str, reports: int) -> float:
-    """The standard error of a share, on average; that all shares sum to 1 takes one part in a hundred off."""
-    variance = Noise.of(METRICS[response].response).variance(SHARES).mean() * (1 - 1 / VALUES)
+    """Return the standard error of a share, on average."""
+    variance = Noise.of(METRICS[response].response).variance(SHARES).mean()
     return float(np.sqrt(variance / reports))
 
 

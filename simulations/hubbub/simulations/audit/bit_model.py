@@ -1,7 +1,8 @@
-"""What the reports of a device say about each bit: how often it was 1, and how likely that is under either value.
+"""How likely each number of ones of a bit is under either value, in the reports of a device.
 
-A law is a table for each value, with a row for each role of a bit and a column for each number of ones in T reports.
-One law is declared by the registry, another is learnt from trials; both are used in the same way.
+A model has a table for each value, with a row for each role of a bit and a column for each number of ones in T reports.
+One model is declared by the registry, another is fitted to trials, and both are used in the same way. The last role is
+no bit: it says whether a report is missing, which the guesser sees as well.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 DOUBT = 3.0
-"""How many standard errors the two values must differ by before something that was learnt is believed."""
+"""How many standard errors the two values must differ by before a fitted weight is used."""
 
 SUMS = 4096
-"""How many different sums of weights are told apart; beyond it neighbours are lumped together."""
+"""How many different sums of weights are kept apart; beyond it, neighbours are merged."""
 
 
 @dataclass(frozen=True)
-class Law:
-    """Chances of each number of ones (column) of a bit of each role (row), and what it weighs in a guess."""
+class BitModel:
+    """The probability of each number of ones (column) of a bit of each role (row), and its weight in a guess."""
 
     first: Numbers
     second: Numbers
     weights: Numbers
-    """The log-likelihood ratio, first against second; 0 where a number of ones says nothing."""
+    """The log-likelihood ratio, first to second; 0 where a number of ones says nothing."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Sums:
     second: Numbers
 
 
-def declared_law(response: Response, reports: int) -> Law:
-    """The law that the four probabilities of a response mean."""
+def declared_model(response: Response, reports: int) -> BitModel:
+    """Return the model that the four probabilities of a response mean; no report is ever missing."""
     p1, q1, p2, q2 = (number / ONE for number in (response.p1, response.q1, response.p2, response.q2))
     ones = np.arange(reports + 1)
     if_one, if_zero = _sequence(ones, reports, p2), _sequence(ones, reports, q2)
@@ -59,27 +60,27 @@ def declared_law(response: Response, reports: int) -> Law:
     evidence = np.where(possible, when_set, 0.0) - np.where(possible, when_clear, 0.0)
     ways = special.gammaln(reports + 1) - special.gammaln(ones + 1) - special.gammaln(reports - ones + 1)
     set_, clear = np.exp(ways + when_set), np.exp(ways + when_clear)
-    nothing = np.zeros_like(evidence)
-    return Law(
-        first=np.stack([set_, clear, set_, clear]),
-        second=np.stack([clear, set_, set_, clear]),
-        weights=np.stack([evidence, -evidence, nothing, nothing]),
+    nothing, none_absent = np.zeros_like(evidence), (ones == 0).astype(float)
+    return BitModel(
+        first=np.stack([set_, clear, set_, clear, none_absent]),
+        second=np.stack([clear, set_, set_, clear, none_absent]),
+        weights=np.stack([evidence, -evidence, nothing, nothing, nothing]),
     )
 
 
-def learnt_law(seen: NDArray[np.int64]) -> Law:
-    """The law that trials suggest; `seen` counts bits by value, role and number of ones."""
+def fitted_model(seen: NDArray[np.int64]) -> BitModel:
+    """Fit a model to trials; `seen` counts bits by value, role and number of ones."""
     counts = seen + 0.5
     first, second = counts / counts.sum(axis=2, keepdims=True)
     errors = np.sqrt((1 / counts).sum(axis=0))
     ratios = np.log(first) - np.log(second)
-    return Law(first, second, np.where(np.abs(ratios) > DOUBT * errors, ratios, 0.0))
+    return BitModel(first, second, np.where(np.abs(ratios) > DOUBT * errors, ratios, 0.0))
 
 
-def sums(law: Law, makeups: list[tuple[tuple[int, ...], float]]) -> Sums:
-    """Add up independent bits, so many of each role, and mix the cohorts."""
-    parts = [_sums_of(law, makeup) for makeup, _ in makeups]
-    shares = [share for _, share in makeups]
+def sums(model: BitModel, role_counts: list[tuple[tuple[int, ...], float]]) -> Sums:
+    """Add up independent bits of each role, and mix the cohorts."""
+    parts = [_sums_of(model, counts) for counts, _ in role_counts]
+    shares = [share for _, share in role_counts]
     return _lump(
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.first * share for part, share in zip(parts, shares, strict=True)]),
@@ -87,16 +88,16 @@ def sums(law: Law, makeups: list[tuple[tuple[int, ...], float]]) -> Sums:
     )
 
 
-def _sums_of(law: Law, makeup: tuple[int, ...]) -> Sums:
+def _sums_of(model: BitModel, counts: tuple[int, ...]) -> Sums:
     total = Sums(np.zeros(1), np.ones(1), np.ones(1))
     for role in Role:
-        if not law.weights[role].any():
+        if not model.weights[role].any():
             continue
-        for _ in range(makeup[role]):
+        for _ in range(counts[role]):
             total = _lump(
-                np.add.outer(total.values, law.weights[role]).ravel(),
-                np.outer(total.first, law.first[role]).ravel(),
-                np.outer(total.second, law.second[role]).ravel(),
+                np.add.outer(total.values, model.weights[role]).ravel(),
+                np.outer(total.first, model.first[role]).ravel(),
+                np.outer(total.second, model.second[role]).ravel(),
             )
     return total
 
