@@ -69,7 +69,9 @@ class Client:
         strict: Raise on an unknown metric or an invalid value; for development.
         clock: The source of the time; for tests.
         ingest_key: The key that the collector asks of clients, if it asks for one.
-        proxies, verify, cert: As `requests` has them.
+        proxies: As `requests` has them.
+        verify: As `requests` has it.
+        cert: As `requests` has it.
 
     Raises:
         ParameterError: `max_epsilon` is missing or not above 0.

@@ -4,9 +4,9 @@ In bins every new bin is a new value, with permanent bits of its own: epsilon is
 the device sees its permanent bits change. Rounding (Ding, Kulkarni, Yekhanin 2017) has two answers for ever, and the
 number changes from one to the other once, at a place that the device draws in secret.
 
-What memoised answers promise compares histories that change at the same times. That a change took place is hidden by
-fresh noise, and in rounding by the secret place too: two histories of which one stays and the other moves through a
-share of the range look different for at most that share of the devices, whatever the attacker does.
+The promise of memoised answers compares histories whose encodings repeat and change in the same periods. A change is
+hidden by fresh noise, and in rounding by the secret place too: two histories of which one stays and the other moves
+through a share of the range look different for at most that share of the devices, whatever the attacker does.
 """
 
 from __future__ import annotations
