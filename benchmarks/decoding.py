@@ -53,8 +53,11 @@ class Job:
 
     def run(self) -> dict[str, Any]:
         """Measure in a process of its own: the memory of one cannot be seen in another."""
+        # With f alone it is one-time RAPPOR, which is reported once.
+        once = "," not in self.privacy
+        every = 'every = "once"' if once else 'every = "day"\nlifetime_values = "unlimited"'
         registry = (
-            f'[metrics.m]\ndescription = "m"\nkind = "string"\nevery = "day"\nlifetime_values = "unlimited"\n'
+            f'[metrics.m]\ndescription = "m"\nkind = "string"\n{every}\n'
             f"bits = {self.bits}\nhashes = {self.hashes}\ncohorts = {self.cohorts}\nprivacy = {self.privacy}\n"
         )
         job = {

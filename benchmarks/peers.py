@@ -36,7 +36,7 @@ RAPPOR = {"f": 0.5, "bits": 128, "cohorts": 8, "hashes": 2, "candidates": 100, "
 RAPPOR["devices"] = 20_000 if QUICK else 100_000
 """As many cohorts as pure-ldp takes by itself."""
 
-ONE_TIME = "{ f = 0.5, p = 0.0, q = 1.0 }"
+ONE_TIME = "{ f = 0.5 }"
 DECODED = (
     Job(100, bits=32, cohorts=64, hashes=1, privacy=ONE_TIME),
     Job(1_000, bits=32, cohorts=64, hashes=1, privacy=ONE_TIME),
