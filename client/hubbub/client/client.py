@@ -175,17 +175,19 @@ class Client:
         """Begin the reports of metrics with a default: this client runs in this period."""
         try:
             registry = self._registries.current()
-            if registry is None or any(metric.default is not None for metric in registry.values()):
-                if registry is not None:
-                    with self._state.transaction() as connection:
-                        ledger = Ledger(connection, registry, self._registries.max_epsilon)
-                        secret = self._state.secret(connection)
-                        record_defaults(connection, ledger, registry, secret, utc(self._clock).date())
-                # Without a registry the thread fetches it, and finds out whether there are defaults.
-                if self._sender is not None:
-                    self._sender.start()
+            if registry is not None:
+                if all(metric.default is None for metric in registry.values()):
+                    return
+                with self._state.transaction() as connection:
+                    ledger = Ledger(connection, registry, self._registries.max_epsilon)
+                    secret = self._state.secret(connection)
+                    record_defaults(connection, ledger, registry, secret, utc(self._clock).date())
         except StateError as error:
             self._report_problem(str(error))
+            return
+        # Without a registry the thread fetches it, and begins the reports of its defaults.
+        if self._sender is not None:
+            self._sender.start()
 
     def flush(self, timeout: float = FLUSH_SECONDS) -> bool:
         """Send what may be sent, now; tells whether all of it has been. Reports of running periods stay."""

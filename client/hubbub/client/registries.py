@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hubbub.client.state import State
 
 MAX_FETCHED_VERSION = 100
-"""A collector that gave every device a version of its own could recognise each by it; this leaves few to tell apart."""
+"""The highest version in a fetched registry: with its own version for each device, a collector could recognise it."""
 
 REFRESH_SECONDS = 86400.0
 """How old the collector's registry may become before it is asked for again."""

@@ -135,7 +135,7 @@ def cohort_warnings(encoding: Encoding, devices: int) -> list[str]:
     share = _count(max(round(devices / cohorts), 1), "device")
     advice = f"use at most {_count(allowed, 'cohort')}"
     if isinstance(encoding, Bucket) and allowed * encoding.sent < encoding.buckets:
-        # A cohort must observe every bucket.
+        # Together the cohorts must observe every bucket.
         advice += f", with sent = {math.ceil(encoding.buckets / allowed)} or more"
     return [f"{cohorts:,} cohorts for {_count(devices, 'device')} leave {share} in a cohort; {rule}: {advice}"]
 

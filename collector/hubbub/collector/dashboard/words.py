@@ -33,13 +33,13 @@ class Promise(NamedTuple):
 
 def promises(metric: Metric) -> list[Promise]:
     """Say what a metric promises, as a lawyer would want to read it."""
-    told = [_promise("One report", metric.epsilon(), "One report changes")]
+    lines = [_promise("One report", metric.epsilon(), "One report changes")]
     if metric.every == "once":
-        return told
-    told += [_promise(f"{n} reports", metric.epsilon(n), f"{n} reports of one answer change") for n in AFTER]
+        return lines
+    lines += [_promise(f"{n} reports", metric.epsilon(n), f"{n} reports of one answer change") for n in AFTER]
     lifetime = metric.epsilon(math.inf)
-    told.append(_promise("A lifetime", lifetime, "All reports of one answer together, however many, change"))
-    return told if metric.encodings == 1 else [*told, _of_all_values(metric)]
+    lines.append(_promise("A lifetime", lifetime, "All reports of one answer together, however many, change"))
+    return lines if metric.encodings == 1 else [*lines, _of_all_values(metric)]
 
 
 def _of_all_values(metric: Metric) -> Promise:
@@ -59,9 +59,11 @@ def values_promise(metric: Metric) -> str:
     if metric.every == "once":
         return "Each device sends one report, once."
     limit = metric.encodings
-    told = "and nothing limits how many" if limit is None else f"and a device never reveals more than {limit:,} of them"
+    bound = (
+        "and nothing limits how many" if limit is None else f"and a device never reveals more than {limit:,} of them"
+    )
     return (
-        f"Each different answer adds as much again as the first, {told}; no valid answer counts as one. "
+        f"Each different answer adds as much again as the first, {bound}; no valid answer counts as one. "
         "When an answer changed is hidden by the fresh noise of each report alone."
     )
 
